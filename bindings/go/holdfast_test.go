@@ -272,6 +272,31 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
+func TestWhatHasANULIsRefused(t *testing.T) {
+	store, ctx, nul := open(t), context.Background(), "cut\x00off"
+	lease := take(t, store, "whole", Options{})
+	work := func(context.Context, *Job) error { t.Error("the work was begun"); return nil }
+	once := func(key string, options OnceOptions) error { _, err := store.Once(ctx, key, options, work); return err }
+	_, named := store.Lock(ctx, nul, Options{})
+	_, labelled := store.Lock(ctx, "labelled", Options{Label: nul})
+	_, opened := Open(ctx, "file:"+t.TempDir()+nul, OpenOptions{})
+	_, listed := store.Records("whole", nul)
+	_, got := store.Get("whole", nul)
+	_, led := store.Leader(nul)
+	for what, err := range map[string]error{"name": named, "label": labelled, "URL": opened, "prefix": listed, "key": got,
+		"leader": led, "put": lease.Put(nul, nil, 0), "broken": store.Break(nul, 1, "", false),
+		"reason": store.Break("whole", lease.Token(), nul, false), "work": once(nul, OnceOptions{}),
+		"zone": once("zone", OnceOptions{Per: 24 * time.Hour, TZ: "UTC\x00"}),
+		"at":   once("at", OnceOptions{Per: 24 * time.Hour, At: "03:00\x00"}), "by": once("by", OnceOptions{Label: nul})} {
+		if !errors.Is(err, Invalid) {
+			t.Error(what, err)
+		}
+	}
+	if err := lease.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLossOfOneIsTheLossOfAll(t *testing.T) {
 	store, errBody := open(t), errors.New("the body failed")
 	hold := func(failed error) error {
