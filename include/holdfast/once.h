@@ -71,13 +71,16 @@ struct hf_once_options {
     hf_renewed_fn *on_renewed; /* the same */
     hf_trouble_fn *on_trouble; /* the store does not answer, and the wait goes on */
     void *data;                /* handed to all callbacks */
+    /* How long before hf_once_open the work was asked for: what was spent in hf_open_waiting, for
+     * instance. That moment decides about the slot, and the wait counts from it. */
+    int64_t ago_ms;
 };
 
 /* hf_once_open - say which work is meant, and until when to wait for it.
  *
  * key: a lock's name. options: NULL means all defaults: only once, no waiting. Asks the store
- * nothing; the moment of the call is what decides about the slot, by the store's clock, and it
- * stays the same in all turns, however long they wait.
+ * nothing; the moment of the call (less ago_ms) is what decides about the slot, by the store's
+ * clock, and it stays the same in all turns, however long they wait.
  *
  * The caller owns *out and ends it with hf_once_close, before or after hf_close of the store.
  *

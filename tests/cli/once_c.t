@@ -71,7 +71,7 @@ is "$("$hf" once --show --json dies | jq .attempts)" 2 'it was the second attemp
 crash "$hf" once dies-too --
 run c dies-too -- sh -c "$work"
 is "$rc" 0 'the command is killed: C takes over'
-like "$err" '"dies-too": done by' 'and it is done'
+is "$(effect)" 5 'and it is done'
 crash "$tool" --store "$HOLDFAST_STORE" once --hold held --
 run "$hf" once --on-crash hold held -- sh -c "$work"
 is "$rc" 70 'C is killed, hold: the command refuses'

@@ -152,6 +152,9 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 enum hf_status hf__file_record_put_both(struct hf_store_base *base,
                                         const struct hf_record_write *first,
                                         const struct hf_record_write *write, struct hf_error *err);
+enum hf_status hf__file_put_forgettable(struct hf_store_base *base,
+                                        const struct hf_record_write *first,
+                                        const struct hf_record_write *write, struct hf_error *err);
 enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,
                                    struct hf_error *err);
 enum hf_status hf__file_record_get(struct hf_store_base *base, const struct hf_record_query *query,

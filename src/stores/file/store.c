@@ -104,6 +104,7 @@ const struct hf_store_ops hf__file_ops = {
     .open_readonly = file_open_readonly,
     .record_put = hf__file_record_put,
     .record_put_both = hf__file_record_put_both,
+    .put_forgettable = hf__file_put_forgettable,
     .record_get = hf__file_record_get,
     .record_list = hf__file_record_list,
     .revoke = hf__file_revoke,
