@@ -1,12 +1,13 @@
-/* holdfast/once.h - work that is to succeed once, or once per period, on however many machines.
+/* holdfast/once.h - work that should succeed once, or once per period, on any number of machines.
  *
  * What `holdfast once` does for a command, for a program that does the work itself. Rules and
- * records are the same: a job that the one began and the other one finds is one job.
+ * records are the same: a job that one began and the other finds is the same job.
  *
  * The lock is key. Beside it the store keeps a record of each slot: of each day, hour or week of a
- * period, or of the single slot "ever" if there is none. The record says who is at it, or how it
- * ended. A turn looks at it, takes the lock, looks again, writes that the work is being done, and
- * in the end what became of it. So begin until it is not yours to do any more:
+ * period, or of the single slot "ever" if there is none. The record says who is working on it, or
+ * how it ended. A turn looks at it, takes the lock, looks again, writes that the work is being
+ * done, and in the end what became of it. So keep beginning turns until there is nothing left to
+ * do:
  *
  *     struct hf_once_options options = {
  *         .size = sizeof options, .per_ms = 86400000, .at = "03:00", .tz = "Europe/Berlin",
@@ -44,7 +45,7 @@ struct hf_once;
 struct hf_once_options {
     size_t size; /* sizeof(struct hf_once_options) */
     /* Which slot. All who use the key must have the same per_ms, at and tz. */
-    int64_t per_ms; /* whole days, or whole seconds that divide a day; 0: once for ever */
+    int64_t per_ms; /* whole days, or whole seconds that divide a day; 0: only once */
     const char *at; /* "03:00": when a period of whole days begins; NULL: "00:00" */
     const char *tz; /* "Europe/Berlin": the zone of at, from the system's database; NULL: "UTC" */
     /* From this long before a slot on, it is the one meant; 0: a quarter of the period, at most 15
@@ -56,7 +57,7 @@ struct hf_once_options {
     int64_t keep_ms;
     /* If it fails. */
     int64_t retry_after_ms; /* how long after a failure the next attempt is due */
-    uint32_t retries;       /* so many attempts more, on whichever machine */
+    uint32_t retries;       /* how many more attempts, on any machine */
     bool hold_crashed;      /* a run that began and never ended is held until a person clears it */
     /* The lock: as in hf_acquire_options. */
     uint32_t ttl_ms;
@@ -70,13 +71,16 @@ struct hf_once_options {
     hf_renewed_fn *on_renewed; /* the same */
     hf_trouble_fn *on_trouble; /* the store does not answer, and the wait goes on */
     void *data;                /* handed to all callbacks */
+    /* How long before hf_once_open the work was asked for: what was spent in hf_open_waiting, for
+     * instance. That moment decides about the slot, and the wait counts from it. */
+    int64_t ago_ms;
 };
 
 /* hf_once_open - say which work is meant, and until when to wait for it.
  *
- * key: a lock's name. options: NULL means all defaults: once for ever, no waiting. Asks the store
- * nothing; the moment of the call is what decides about the slot, by the store's clock, and it
- * stays the same in all turns, however long they wait.
+ * key: a lock's name. options: NULL means all defaults: only once, no waiting. Asks the store
+ * nothing; the moment of the call (less ago_ms) is what decides about the slot, by the store's
+ * clock, and it stays the same in all turns, however long they wait.
  *
  * The caller owns *out and ends it with hf_once_close, before or after hf_close of the store.
  *
@@ -101,21 +105,21 @@ enum hf_once_outcome {
 
 /* hf_once_begin - begin a turn: the work is ours to do, or settled.
  *
- * Looks at the record; takes the lock, waiting in line while another is at it; looks again; writes
+ * Looks at the record; takes the lock, waiting in line while another has it; looks again; writes
  * that it is being done. After a failure it first sleeps until the next attempt is due, without the
  * lock: as long as that takes if the failure was ours, else as long as the wait lasts. It waits out
  * what hf_acquire waits out: a store that is down, does not answer, or is in quarantine. A turn
- * whose lock is lost before the work begins is begun anew while there is time to wait.
+ * whose lock is lost before the work begins is begun again while there is time to wait.
  *
  * With HF_OK hf_once_outcome tells which it is, and never says HF_ONCE_OPEN. What is settled stays
- * so: another call returns the same, and asks the store nothing. After anything else it may be
+ * settled: another call returns the same, and asks the store nothing. After anything else it may be
  * called again, and means the same slot.
  *
  * HF_OK           HF_ONCE_RUN, or it is settled. If err has a text all the same, that is a warning
  *                 worth showing: the store may lose the record (as hf_record_put has it), or the
- *                 slot was asked for so near to the edge of its slack that machines may differ
- * HF_BUSY         another is at it, or the next attempt is not due, and the wait is over; the text
- *                 says who or when
+ *                 slot was asked for so close to the edge of its slack that machines may differ
+ * HF_BUSY         another is working on it, or the next attempt is not due, and the wait is over;
+ *                 the text says who or when
  * HF_CANCELLED    cancel_fd became readable
  * HF_LOST         the lock was lost before the work could begin, and the wait is over
  * HF_INVALID      other settings than ours are on record for key; a turn is under way; a forked
@@ -135,7 +139,7 @@ enum hf_once_ending {
      * for instance. No failure; with hold_crashed the slot is held. Nobody waits for retry_after_ms
      * after it. */
     HF_ONCE_END_CUT_OFF,
-    HF_ONCE_END_NOT_STARTED /* nothing was done: no failure, and never held. Likewise */
+    HF_ONCE_END_NOT_STARTED /* nothing was done: not a failure, and never held. Likewise */
 };
 
 /* hf_once_end - end the turn: put what became of it on record, and give the lock back.
@@ -145,7 +149,7 @@ enum hf_once_ending {
  * be NULL if output_len is 0. A failure under a lock that was broken counts as cut off.
  *
  * A write that is not answered is sent again while the lease lasts, and for its ttl at most; the
- * keeper goes on renewing. The turn is over whatever is returned (but HF_INVALID), and the lock is
+ * keeper keeps renewing. The turn is over whatever is returned (but HF_INVALID), and the lock is
  * given back as well as can be. hf_once_outcome tells what that means for this handle: after
  * HF_ONCE_END_SUCCESS it is HF_ONCE_DONE, whatever is returned; after a failure with retries left,
  * and after one that could not be put on record because the lock was lost, HF_ONCE_OPEN: begin
@@ -184,8 +188,8 @@ HF_API const char *hf_once_slot(const struct hf_once *once);
  * descriptor, and records of one's own (not "once", "once:..."). Must not be released or left. */
 HF_API struct hf_lease *hf_once_lease(const struct hf_once *once);
 
-/* What is on record about the slot, as the handle saw or wrote it last. After a wait, who is at it
- * now may be another. */
+/* What is on record about the slot, as the handle saw or wrote it last. After a wait, somebody else
+ * may be working on it by now. */
 struct hf_once_record {
     size_t size;        /* of the struct as the library knows it */
     const char *state;  /* "running", "done", "failed", "too-late", "held", "cleared" */

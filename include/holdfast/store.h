@@ -4,13 +4,9 @@
  * loads it when a URL of one of its schemes is opened: from the folders of $HOLDFAST_STORE_PATH
  * (absolute paths with a colon between two; others are passed over), then from the folder holdfast/
  * beside the file that the library was loaded from. The built-in file: store implements the same
- * table. The conformance suite runs over every store, including yours: in the source tree of
- * holdfast, with HOLDFAST_STORE_PATH naming the folder of your plugin and a server to talk to,
- *
- *     make conform URL=yours://localhost
- *
- * reports which of the promises below it keeps (TAP; CONFORM_TTL_MS is the shortest ttl that means
- * something in your store, 1000 if it is not set). It takes names of its own and leaves no lock.
+ * table. `make conform URL=yours://localhost` in the source tree of holdfast runs the conformance
+ * suite over yours, whose folder HOLDFAST_STORE_PATH names, and reports which promises it keeps
+ * (TAP; CONFORM_TTL_MS: the shortest ttl that means something there). It leaves no lock behind.
  *
  * libholdfast does the rest: it checks names and ttls, draws owners, keeps deadlines, renews in
  * the background and decides when a lease is lost. A store only talks to its engine:
@@ -79,8 +75,7 @@ struct hf_store_base {
 /* Who renews a hold. */
 enum hf_kept {
     HF_KEPT_NOW, /* the keeper, together with others */
-    /* The caller, who may hand it over to the keeper (hf_keep) at any time: from then on claims say
-     * HF_KEPT_NOW. */
+    /* The caller, until it hands it over to the keeper (hf_keep): from then on HF_KEPT_NOW. */
     HF_KEPT_LATER,
     HF_KEPT_NEVER /* whoever knows its owner: it is detached */
 };
@@ -225,8 +220,7 @@ struct hf_store_ops {
     int (*life_fd)(struct hf_store_base *store);
 
     /* Optional. The URL by which any other process opens this very store: defaults filled in,
-     * paths absolute, no password. Lives as long as the store. Without it the URL given to open
-     * serves. */
+     * paths absolute, no password. Lives as long as the store. Without it, the one given. */
     const char *(*url)(struct hf_store_base *store);
 
     /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above
@@ -338,8 +332,7 @@ struct hf_store_ops {
      * May block until deadline_ns. Sent once; libholdfast does not repeat it.
      * HF_OK; HF_LOST: not the present hold, nothing changed. HF_UNKNOWN: no answer, or not from
      * enough of the servers. HF_UNREACHABLE: certainly nothing changed. HF_DENIED: whoever may
-     * take locks need not be allowed to break them. HF_UNSUPPORTED: a holder of this kind cannot
-     * be. */
+     * take locks need not be allowed to break them. HF_UNSUPPORTED: not a holder of this kind. */
     enum hf_status (*revoke)(struct hf_store_base *store, const struct hf_revoke *revoke,
                              struct hf_broken *out, struct hf_error *err);
 
@@ -374,8 +367,7 @@ struct hf_store_ops {
      * is about. Statuses are those of acquire. HF_UNKNOWN: any of the owners may hold its lock, and
      * was given back as well as can be; libholdfast tries again with fresh owners for all.
      * HF_UNSUPPORTED: these names cannot be claimed together (they live on several servers), and
-     * nothing was asked for: libholdfast claims them one by one, as for a store without this
-     * slot. */
+     * nothing was asked for: libholdfast claims them one by one, as without this slot. */
     enum hf_status (*acquire_any)(struct hf_store_base *store, const struct hf_claim *claims,
                                   size_t count, size_t *which, struct hf_grant *grant,
                                   struct hf_error *err);
@@ -396,21 +388,19 @@ struct hf_store_ops {
                               hf_waiter_fn *fn, void *data, struct hf_error *err);
 
     /* Optional, for stores that differ in what they can do, those behind a server for instance:
-     * HF_FEATURE_ bits of this one, the same from open to close. Never blocks. Without this slot it
-     * is what the table says. */
+     * HF_FEATURE_ bits of this one, the same from open to close. Never blocks. Without it: what
+     * the table says. */
     unsigned (*open_features)(struct hf_store_base *store);
 
     /* Optional. Who broke a hold of query->name last, as hf_last_break documents it. *out comes
-     * zeroed. Changes nothing, even for a store that was opened read-only. May block until
-     * query->deadline_ns. */
+     * zeroed. Changes nothing. May block until query->deadline_ns. */
     enum hf_status (*last_break)(struct hf_store_base *store, const struct hf_query *query,
                                  struct hf_revocation *out, struct hf_error *err);
 
-    /* Optional, with HF_FEATURE_RECORDS, for stores where two records of a lock cost less in one
-     * step than one after the other, which is what libholdfast does without this slot. As
-     * record_put of write; and with HF_OK, first, of the same hold and with another key, is on
-     * record too, unless what was there is as new or newer. Otherwise it may be, but never if the
-     * hold was over before. */
+    /* Optional, with HF_FEATURE_RECORDS, for stores where two records cost less in one step than
+     * one by one, which is what libholdfast does without this slot. As record_put of write; and
+     * with HF_OK, first, of the same hold and with another key, is on record too, unless what
+     * was there is as new or newer. Otherwise it may be, but never if the hold was over before. */
     enum hf_status (*record_put_both)(struct hf_store_base *store,
                                       const struct hf_record_write *first,
                                       const struct hf_record_write *write, struct hf_error *err);
@@ -429,6 +419,20 @@ struct hf_store_ops {
      * and statuses are theirs; grant is NULL for a release. */
     enum hf_status (*end)(struct hf_store_base *store, struct hf_begun *begun,
                           struct hf_grant *grant, struct hf_error *err);
+
+    /* Optional. As acquire, whatever wait_until_ns says, of a lock that is seen to be free without
+     * a request to anybody; never waits for others. HF_UNSUPPORTED: it is not, nothing changed, and
+     * libholdfast goes on with the same claim. Never HF_BUSY. */
+    enum hf_status (*acquire_free)(struct hf_store_base *store, const struct hf_claim *claim,
+                                   struct hf_grant *grant, struct hf_error *err);
+
+    /* Optional, with record_put_both. As that, or with first NULL as record_put; but after a crash
+     * of the machine, and of nothing less, each of them may be the record before, or none: whole,
+     * as ever, and safe from that with the lock's next put. libholdfast asks for it where all that
+     * means the same then, and never for hf_record_put. */
+    enum hf_status (*put_forgettable)(struct hf_store_base *store,
+                                      const struct hf_record_write *first,
+                                      const struct hf_record_write *write, struct hf_error *err);
 };
 
 struct hf_store_plugin {

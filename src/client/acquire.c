@@ -9,7 +9,6 @@
 #define TAKE_BACK_MS 1000 /* what ending holds that may be ours is given, before we ask again */
 
 static void draw_owner(struct hf__acquisition *a);
-static void derive_owners(struct hf__acquisition *a);
 static enum hf_status grant_lease(struct hf__acquisition *a, const struct hf_grant *grant,
                                   struct hf_error *err);
 
@@ -18,19 +17,48 @@ static bool is_kept(const struct hf__acquisition *a)
     return !a->options.no_keeper && !a->options.detached;
 }
 
-/* Until when a request, and the wait, of the attempt that begins now may last. */
-static void time_claim(const struct hf__acquisition *a, struct hf_claim *claim)
-{
-    claim->deadline_ns = a->asked_ns + HF__REQUEST_MS * HF__NS_PER_MS;
-    claim->wait_until_ns = a->asked_ns < a->wait.until_ns ? a->wait.until_ns : 0;
-}
-
-/* The next attempt begins now. */
+/* The next attempt begins now: until when its requests, and its wait, may last. */
 static void set_times(struct hf__acquisition *a)
 {
     a->asked_ns = hf__now_ns();
-    for (size_t i = 0; i < a->count; i++)
-        time_claim(a, &a->claims[i]);
+    a->claims->deadline_ns = a->asked_ns + HF__REQUEST_MS * HF__NS_PER_MS;
+    a->claims->wait_until_ns = a->asked_ns < a->wait.until_ns ? a->wait.until_ns : 0;
+}
+
+/* Makes the other claims, with owners that differ from that of the first in their last byte. */
+static void make_others(struct hf__acquisition *a)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char last;
+    bool known = hf__hex_decode(&last, 1, a->owners[0] + HF_OWNER_LEN - 2);
+
+    assert(known);
+    for (size_t i = 1; i < a->count; i++) {
+        size_t at = a->first + i;
+
+        a->claims[i] = a->claims[0];
+        a->claims[i].name = a->names[at < a->count ? at : at - a->count];
+        a->claims[i].owner = memcpy(a->owners[i], a->owners[0], sizeof a->owners[i]);
+        last++;
+        a->owners[i][HF_OWNER_LEN - 2] = digits[last >> 4];
+        a->owners[i][HF_OWNER_LEN - 1] = digits[last & 15];
+    }
+    a->made = a->count;
+}
+
+/* The first is often free, and a store that sees that at a glance needs no claims of the others. */
+static enum hf_status ask_for_any(struct hf__acquisition *a, struct hf_grant *grant,
+                                  struct hf_error *err)
+{
+    struct hf_store_base *base = a->store->base;
+    enum hf_status status = HF_UNSUPPORTED;
+
+    if (HF__SLOT(base->ops, acquire_free) != NULL)
+        status = base->ops->acquire_free(base, a->claims, grant, err);
+    if (status != HF_UNSUPPORTED)
+        return status;
+    make_others(a);
+    return hf__any_ask(base, a->claims, a->count, &a->which, grant, err);
 }
 
 /* Asks the store once; the lease gets its name, token and core if it is granted. */
@@ -48,7 +76,7 @@ static enum hf_status ask(struct hf__acquisition *a, struct hf_error *err)
     else if (a->count == 1)
         status = base->ops->acquire(base, a->claims, &grant, err);
     else
-        status = hf__any_ask(base, a->claims, a->count, &a->which, &grant, err);
+        status = ask_for_any(a, &grant, err);
     return status == HF_OK ? grant_lease(a, &grant, err) : status;
 }
 
@@ -59,7 +87,7 @@ static void begin_anew(struct hf__acquisition *a, bool take_back)
     struct hf_store *store = a->store;
     int64_t until_ns = hf__now_ns() + TAKE_BACK_MS * HF__NS_PER_MS;
 
-    for (size_t i = 0; take_back && i < a->count && hf__now_ns() < until_ns; i++) {
+    for (size_t i = 0; take_back && i < a->made && hf__now_ns() < until_ns; i++) {
         struct hf_claim undo = a->claims[i]; /* token 0: whatever that owner holds */
 
         undo.ttl_ms = 0;
@@ -69,7 +97,7 @@ static void begin_anew(struct hf__acquisition *a, bool take_back)
     pthread_mutex_lock(&store->lock);
     draw_owner(a);
     pthread_mutex_unlock(&store->lock);
-    derive_owners(a);
+    a->made = 1;
     a->lease->token = 0;
     a->lease->core = (struct hf__lease_core){0};
 }
@@ -101,27 +129,22 @@ static enum hf_status ask_patiently(struct hf__acquisition *a, struct hf_error *
     }
 }
 
-/* All but the owners' digits, for an attempt that begins now. The claims have their names. */
-static void fill_claims(struct hf__acquisition *a)
+/* The first claim, all but its owner's digits, for an attempt that begins now. */
+static void make_first(struct hf__acquisition *a)
 {
     const struct hf_acquire_options *o = &a->options;
-    struct hf_claim claim = {.label = a->label,
-                             .ttl_ms = o->ttl_ms,
-                             .detached = o->detached,
-                             .kept = o->detached    ? HF_KEPT_NEVER
-                                     : o->no_keeper ? HF_KEPT_LATER
-                                                    : HF_KEPT_NOW,
-                             .cancel_fd = o->cancel_fd > 0 ? o->cancel_fd : -1};
 
-    a->asked_ns = hf__now_ns();
-    time_claim(a, &claim);
-    for (size_t i = 0; i < a->count; i++) {
-        const char *name = a->claims[i].name;
-
-        a->claims[i] = claim;
-        a->claims[i].name = name;
-        a->claims[i].owner = a->owners[i];
-    }
+    *a->claims = (struct hf_claim){.name = a->claims->name,
+                                   .owner = a->owners[0],
+                                   .label = a->label,
+                                   .ttl_ms = o->ttl_ms,
+                                   .detached = o->detached,
+                                   .kept = o->detached    ? HF_KEPT_NEVER
+                                           : o->no_keeper ? HF_KEPT_LATER
+                                                          : HF_KEPT_NOW,
+                                   .cancel_fd = o->cancel_fd > 0 ? o->cancel_fd : -1};
+    a->made = 1;
+    set_times(a);
 }
 
 enum hf_status hf__acquisition_prepare(struct hf__acquisition *a, struct hf_error *err)
@@ -140,13 +163,12 @@ enum hf_status hf__acquisition_prepare(struct hf__acquisition *a, struct hf_erro
     lease->data = o->data;
     hf__copy_printable(a->label, sizeof a->label, o->label != NULL ? o->label : store->label);
     a->wait = hf__wait_begin(o->wait_ms);
-    fill_claims(a);
+    make_first(a);
     pthread_mutex_lock(&store->lock);
     draw_owner(a);
     if (is_kept(a))
         status = hf__keeper_reserve(store, err);
     pthread_mutex_unlock(&store->lock);
-    derive_owners(a);
     if (status != HF_OK)
         hf__lease_discard(lease);
     return status;
@@ -217,7 +239,7 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
     return status;
 }
 
-/* The claims in the order in which they are tried: from a certain one on. */
+/* Which of the names is tried first. */
 static size_t first_of(const struct hf__acquisition *a)
 {
     uint32_t dice;
@@ -234,10 +256,10 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
 {
     struct hf_claim claims[HF_SEVERAL_MAX];
     char owners[HF_SEVERAL_MAX][HF_OWNER_LEN + 1];
-    struct hf__acquisition a = {.store = store, .claims = claims, .owners = owners, .count = count};
+    struct hf__acquisition a = {
+        .store = store, .claims = claims, .owners = owners, .count = count, .names = names};
     struct hf_error own;
     enum hf_status status;
-    size_t first;
 
     *out = NULL;
     *which = 0;
@@ -249,15 +271,12 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
         (status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
     assert(count > 0 && count <= HF_SEVERAL_MAX); /* the names were checked */
-    first = first_of(&a);
-    for (size_t i = first; i < count; i++)
-        claims[i - first].name = names[i];
-    for (size_t i = 0; i < first; i++)
-        claims[count - first + i].name = names[i];
+    a.first = first_of(&a);
+    claims[0].name = names[a.first];
     status = acquire(&a, out, err);
-    *which = (first + a.which) % count;
+    *which = (a.first + a.which) % count;
     hf__store_end(store);
-    explicit_bzero(owners, count * sizeof owners[0]);
+    explicit_bzero(owners, a.made * sizeof owners[0]);
     return status;
 }
 
@@ -309,22 +328,6 @@ static void draw_owner(struct hf__acquisition *a)
     owner = store->owners[--store->owners_left];
     hf__hex_encode(a->owners[0], owner, sizeof store->owners[0]);
     explicit_bzero(owner, sizeof store->owners[0]);
-}
-
-/* Those of several claims differ in their last byte. */
-static void derive_owners(struct hf__acquisition *a)
-{
-    static const char digits[] = "0123456789abcdef";
-    unsigned char last;
-
-    if (a->count == 1 || !hf__hex_decode(&last, 1, a->owners[0] + HF_OWNER_LEN - 2))
-        return;
-    for (size_t i = 1; i < a->count; i++) {
-        last++;
-        memcpy(a->owners[i], a->owners[0], sizeof a->owners[i]);
-        a->owners[i][HF_OWNER_LEN - 2] = digits[last >> 4];
-        a->owners[i][HF_OWNER_LEN - 1] = digits[last & 15];
-    }
 }
 
 static enum hf_status grant_lease(struct hf__acquisition *a, const struct hf_grant *grant,

@@ -156,14 +156,17 @@ enum hf_status hf__bad_name(struct hf_error *err);
 /* HF_INVALID: a ttl that is none. */
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err);
 
-/* record.c: hf_record_put, of a record's key, value and how long it is kept; what of *what is the
+/* record.c: hf_record_put of a record's key, value and how long it is kept; what of a write is the
  * lease's is filled in. */
-enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_write *what,
+struct hf__record_task {
+    struct hf_record_write write;
+    /* Goes before it, with another key: with HF_OK both are on record, else this one may be. In one
+     * step where the store can. NULL: nothing does. */
+    const struct hf_record_write *first;
+    bool forgettable; /* as the slot put_forgettable has it */
+};
+enum hf_status hf__record_write(struct hf_lease *lease, const struct hf__record_task *task,
                                 struct hf_error *err);
-/* The same for two, with different keys: with HF_OK both are on record. If it is not, first may be.
- * Where the store can, in one step. */
-enum hf_status hf__record_write_both(struct hf_lease *lease, const struct hf_record_write *first,
-                                     const struct hf_record_write *what, struct hf_error *err);
 
 /* forget.c: removes what the store keeps about a lock that is free and that nobody will use again,
  * as the slot forget documents it. HF_UNSUPPORTED: the store cannot. Not for applications: it ends

@@ -53,7 +53,7 @@ struct hf__once_work {
     bool on_edge; /* and that it is so near to the edge of its slack is not told yet */
     bool looked;  /* at the record, when we came */
     /* Without a period: the token of the failure that was on record when we came; 0: there was
-     * none. Who begins the same work again wants it to be tried again. */
+     * none. Whoever begins the same work again wants it to be tried again. */
     uint64_t failed_before;
     /* The token of a run that we put on record and did not start: not even a crash. 0: none. */
     uint64_t not_started;

@@ -74,9 +74,9 @@ bool hf__once_edge(struct hf__once_work *work, char *out, size_t size)
     if (on_edge)
         (void)snprintf(
             out, size,
-            "\"%s\" was started close to the moment from which the next slot is meant, %s before the "
-            "border: servers whose clocks differ a little may mean different slots; start it at "
-            "another time, or choose another --slack",
+            "\"%s\" was started close to the moment from which the next slot is meant, %s "
+            "before the border: servers whose clocks differ a little may mean different slots; "
+            "start it at another time, or choose another --slack",
             work->name, hf__format_duration(near, sizeof near, work->plan.schedule.slack_ms));
     return on_edge;
 }

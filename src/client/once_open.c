@@ -2,6 +2,7 @@
 #include "client/client.h"
 #include "client/once.h"
 
+#include <holdfast/record.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,10 @@ static enum hf_status copy_options(const struct hf_once_options *given, struct h
     if (given->size == 0)
         return hf__fail(err, HF_INVALID, "options.size must be sizeof(struct hf_once_options)");
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    if (out->per_ms < 0 || out->start_by_ms < 0 || out->keep_ms < 0)
-        return hf__fail(err, HF_INVALID, "per_ms, start_by_ms and keep_ms: not below 0");
+    if (out->per_ms < 0 || out->start_by_ms < 0 || out->keep_ms < 0 || out->ago_ms < 0)
+        return hf__fail(err, HF_INVALID, "per_ms, start_by_ms, keep_ms and ago_ms: not below 0");
+    if (out->ago_ms > HF_RECORD_KEEP_MAX_MS)
+        return hf__fail(err, HF_INVALID, "ago_ms: at most 100 years");
     return HF_OK;
 }
 
@@ -39,8 +42,7 @@ static enum hf_status flawed(const struct hf_once_options *o, enum hf__once_flaw
                         "at and tz are for periods of whole days; shorter ones "
                         "begin with the day in UTC");
     case HF__ONCE_AT:
-        return hf__fail(err, HF_INVALID, "at: \"%.40s\" is not a time of day such as 03:00",
-                        o->at);
+        return hf__fail(err, HF_INVALID, "at: \"%.40s\" is not a time of day such as 03:00", o->at);
     case HF__ONCE_SLACK_LONG:
         return hf__fail(err, HF_INVALID, "slack_ms: at most half a period");
     case HF__ONCE_START_BY_LONG:
@@ -106,12 +108,16 @@ static enum hf_status fill_in(struct hf_once *once, const struct hf_once_options
     struct hf_store *store = work->store;
 
     work->name = once->name;
-    work->began_ns = hf__now_ns();
-    work->guess_ms = hf__wall_us() / 1000;
+    work->began_ns = hf__now_ns() - hf__ms_to_ns(o->ago_ms);
+    work->guess_ms = hf__wall_us() / 1000 - o->ago_ms;
+    if (work->guess_ms < 0)
+        work->guess_ms = 0; /* no clock of a store is believed before that */
     hf__copy_printable(work->label, sizeof work->label, o->label != NULL ? o->label : store->label);
     once->mark = store->mark;
     once->options.label = work->label;
     once->until_ns = hf__wait_begin(o->wait_ms).until_ns;
+    if (o->wait_ms > 0)
+        once->until_ns = hf__time_add(work->began_ns, hf__ms_to_ns(o->wait_ms));
     hf__once_show(once);
     return make_plan(work, o, err);
 }

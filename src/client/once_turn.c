@@ -5,33 +5,48 @@
 
 #include <string.h>
 
-static enum hf_status put_with_settings(struct hf__once_work *work, struct hf_lease *lease,
-                                        const struct hf_record_write *write, struct hf_error *err)
+/* Whether a run that is put on record may be forgotten if the power fails. It is over then, and its
+ * slot is run again, after this record as after the one before it, or none. That one says what it
+ * said when the run began: failures were counted in it, and it was no end, or it is told apart from
+ * one (hf__once_came_after); what a person cleared is cleared; and settings that nobody has on
+ * record are put there by the next one. Only the number of attempts is too small by one. With
+ * --on-crash hold all rests on this record; where some hold and others rerun, a slot was never safe
+ * from those. */
+static bool is_forgettable(const struct hf__once_work *work)
+{
+    return work->ours.state == HF__ONCE_RUNNING && !work->plan.rules.hold_crashed;
+}
+
+static struct hf_record_write settings_of(struct hf__once_work *work)
 {
     const struct hf__once_record settings = {.state = HF__ONCE_SETTINGS,
                                              .settings = work->plan.settings,
                                              .since_ms = -1,
                                              .took_ms = -1,
                                              .first_ms = work->slot.start_ms};
-    const struct hf_record_write first = {.key = HF__ONCE_SETTINGS_KEY,
-                                          .value = work->settings_text,
-                                          .value_len =
-                                              hf__once_write(work->settings_text, &settings)};
 
-    return hf__record_write_both(lease, &first, write, err);
+    return (struct hf_record_write){.key = HF__ONCE_SETTINGS_KEY,
+                                    .value = work->settings_text,
+                                    .value_len = hf__once_write(work->settings_text, &settings)};
 }
 
 /* The settings of a key are put on record with its first slot. */
 static enum hf_status put(struct hf__once_work *work, struct hf_lease *lease, int64_t keep_ms,
                           struct hf_error *err)
 {
-    const struct hf_record_write write = {.key = work->key,
-                                          .value = work->text,
-                                          .value_len = hf__once_write(work->text, &work->ours),
-                                          .keep_ms = keep_ms};
-    enum hf_status status = work->settings_due ? put_with_settings(work, lease, &write, err)
-                                               : hf__record_write(lease, &write, err);
+    struct hf__record_task task = {.write = {.key = work->key,
+                                             .value = work->text,
+                                             .value_len = hf__once_write(work->text, &work->ours),
+                                             .keep_ms = keep_ms},
+                                   .forgettable = is_forgettable(work)};
+    struct hf_record_write settings;
+    enum hf_status status;
 
+    if (work->settings_due) {
+        settings = settings_of(work);
+        task.first = &settings;
+    }
+    status = hf__record_write(lease, &task, err);
     if (status == HF_OK)
         work->settings_due = false;
     return status;

@@ -79,8 +79,8 @@ enum hf_status hf__once_zone(const char *option, const char *name, struct hf__zo
     if (strcmp(name, "UTC") == 0)
         return hf__ok(err);
     if (!is_name(name))
-        return hf__fail(err, HF_INVALID, "%s: \"%s\" is not a time zone such as Europe/Berlin", option,
-                        name);
+        return hf__fail(err, HF_INVALID, "%s: \"%s\" is not a time zone such as Europe/Berlin",
+                        option, name);
     free(*data);
     *data = malloc(HF__ZONE_FILE_MAX);
     if (*data == NULL)

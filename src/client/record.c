@@ -51,7 +51,8 @@ struct put {
     struct hf_lease *lease;
     struct hf_record_write first; /* goes with it; without a key: nothing does */
     struct hf_record_write write;
-    bool unanswered; /* a try got no answer: it may be on record */
+    bool forgettable; /* a crash of the machine may bring back what was there */
+    bool unanswered;  /* a try got no answer: it may be on record */
 };
 
 /* Whether it may write: it is held, or was broken and is still there; and the store is open. Lock
@@ -164,9 +165,19 @@ static void note_loss(struct hf_lease *lease)
     pthread_mutex_unlock(&store->lock);
 }
 
-static enum hf_status try_put(struct put *put, int64_t until_ns, struct hf_error *err)
+static enum hf_status ask_to_put(const struct put *put, struct hf_error *err)
 {
     struct hf_store_base *base = put->lease->store->base;
+    const struct hf_record_write *first = put->first.key != NULL ? &put->first : NULL;
+
+    if (put->forgettable && HF__SLOT(base->ops, put_forgettable) != NULL)
+        return base->ops->put_forgettable(base, first, &put->write, err);
+    return first != NULL ? base->ops->record_put_both(base, first, &put->write, err)
+                         : base->ops->record_put(base, &put->write, err);
+}
+
+static enum hf_status try_put(struct put *put, int64_t until_ns, struct hf_error *err)
+{
     enum hf_status status;
 
     put->write.deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
@@ -174,9 +185,7 @@ static enum hf_status try_put(struct put *put, int64_t until_ns, struct hf_error
         put->write.deadline_ns = until_ns;
     (void)hf__ok(err); /* what the store says with HF_OK is a warning */
     put->first.deadline_ns = put->write.deadline_ns;
-    status = put->first.key != NULL
-                 ? base->ops->record_put_both(base, &put->first, &put->write, err)
-                 : base->ops->record_put(base, &put->write, err);
+    status = ask_to_put(put, err);
     if (status == HF_UNKNOWN)
         put->unanswered = true;
     if (status == HF_STALE)
@@ -292,48 +301,51 @@ static enum hf_status write_in_turn(struct put *put, struct hf_error *err)
     return status;
 }
 
-enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_write *what,
-                                struct hf_error *err)
+static enum hf_status write_checked(struct put *put, struct hf_error *err)
 {
-    struct put put = {.lease = lease, .write = *what};
+    struct hf_lease *lease = put->lease;
     struct hf_error own;
-    enum hf_status status;
+    enum hf_status status = HF_OK;
 
     if (err == NULL)
         err = &own;
     if (hf__forked(&lease->mark))
         return hf__lease_not_for_children(lease, err);
-    status = fill_in(lease, &put.write, err);
-    return status == HF_OK ? write_in_turn(&put, err) : status;
+    if (put->first.key != NULL)
+        status = fill_in(lease, &put->first, err);
+    if (status == HF_OK)
+        status = fill_in(lease, &put->write, err);
+    return status == HF_OK ? write_in_turn(put, err) : status;
 }
 
-enum hf_status hf__record_write_both(struct hf_lease *lease, const struct hf_record_write *first,
-                                     const struct hf_record_write *what, struct hf_error *err)
+enum hf_status hf__record_write(struct hf_lease *lease, const struct hf__record_task *task,
+                                struct hf_error *err)
 {
-    struct put put = {.lease = lease, .first = *first, .write = *what};
+    struct put put = {.lease = lease, .write = task->write, .forgettable = task->forgettable};
+    struct put alone = {.lease = lease, .forgettable = task->forgettable};
     enum hf_status status;
 
-    if (hf__forked(&lease->mark))
-        return hf__lease_not_for_children(lease, err);
+    if (task->first == NULL)
+        return write_checked(&put, err);
     if (HF__SLOT(lease->store->base->ops, record_put_both) == NULL) {
-        status = hf__record_write(lease, first, err);
-        return status == HF_OK ? hf__record_write(lease, what, err) : status;
+        alone.write = *task->first;
+        status = write_checked(&alone, err);
+        return status == HF_OK ? write_checked(&put, err) : status;
     }
-    if ((status = fill_in(lease, &put.first, err)) != HF_OK ||
-        (status = fill_in(lease, &put.write, err)) != HF_OK)
-        return status;
-    return write_in_turn(&put, err);
+    put.first = *task->first;
+    return write_checked(&put, err);
 }
 
 enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void *value,
                              size_t value_len, int64_t keep_ms, struct hf_error *err)
 {
-    const struct hf_record_write write = {.key = key,
-                                          .value = value_len > 0 ? value : "",
-                                          .value_len = value_len,
-                                          .keep_ms = keep_ms};
+    struct put put = {.lease = lease,
+                      .write = {.key = key,
+                                .value = value_len > 0 ? value : "",
+                                .value_len = value_len,
+                                .keep_ms = keep_ms}};
 
-    return hf__record_write(lease, &write, err);
+    return write_checked(&put, err);
 }
 
 static enum hf_status check_read(const struct hf_store *store, const char *name,

@@ -244,6 +244,19 @@ static enum hf_status trace_record_put_both(struct hf_store_base *base,
     return status;
 }
 
+static enum hf_status trace_put_forgettable(struct hf_store_base *base,
+                                            const struct hf_record_write *first,
+                                            const struct hf_record_write *write,
+                                            struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->put_forgettable(trace->inner, first, write, err);
+
+    say(trace, "put soft", write->name, status, start_ns, err);
+    return status;
+}
+
 static enum hf_status trace_record_get(struct hf_store_base *base,
                                        const struct hf_record_query *query, hf_record_fn *fn,
                                        void *data, int64_t *now_ms, struct hf_error *err)
@@ -320,6 +333,8 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
     }
     if (HF__SLOT(inner->ops, record_put_both) != NULL)
         trace->ops.record_put_both = trace_record_put_both;
+    if (HF__SLOT(inner->ops, put_forgettable) != NULL)
+        trace->ops.put_forgettable = trace_put_forgettable;
     if (HF__SLOT(inner->ops, revoke) != NULL)
         trace->ops.revoke = trace_revoke;
     if (HF__SLOT(inner->ops, forget) != NULL)

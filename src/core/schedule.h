@@ -40,7 +40,7 @@ bool hf__period_valid(int64_t period_ms);
 bool hf__period_is_days(int64_t period_ms);
 /* A quarter of the period, at most 15 min. */
 int64_t hf__slack_default_ms(int64_t period_ms);
-/* "03:00"; false if it is no time of the day. */
+/* "03:00"; false if it is not a time of day. */
 bool hf__at_parse(const char *text, int32_t *at_s);
 
 /* The slot that is meant at a moment between 0 and HF__CLOCK_MAX_MS. */

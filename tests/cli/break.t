@@ -11,7 +11,7 @@ line_of() { holdfast status "$1" --json | jq -e '.waiters > 0' >/dev/null; }
 run holdfast break
 refused 64 'name of a lock is missing' 'a name is needed'
 run holdfast break nobody
-refused 64 '--token is needed' 'without a terminal the token is needed'
+refused 64 '--token is required' 'without a terminal the token is needed'
 run holdfast break nobody --token 5
 refused 1 'is not held: nothing was broken' 'nothing is held'
 run holdfast break nobody --token 5 --reason "$(printf 'x%.0s' $(seq 161))"

@@ -74,7 +74,7 @@ refused 64 'unexpected word' 'a word too many'
 run holdfast odds --ttl 10s --pause 0 --rate 1/s
 has "$out" 'more than anybody can promise' 'no pauses at all: that is a wish'
 run holdfast odds --ttl 1d --pause 1e-300 --rate 1/d
-like "$out" '^  1d +one in .* years +none seen ' 'rarer than anything that can be seen'
+like "$out" '^  1d +one every .* years +none seen ' 'rarer than anything that can be seen'
 check 'and no ttl that no store grants' test "$(grep -c 'up to' <<<"$out")" = 1
 run holdfast odds --ttl 100ms --pause 1 --rate 1e9/s --tail 0.1 --json
 json '.rows[0].violations_per_s == 1e9' 'all of very many'

@@ -124,4 +124,14 @@ run "$hf" once --events "$dir/events" --per 1d told -- true
 is "$(jq -r .event "$dir/events" | tr '\n' ' ')" 'skipped ended ' 'one that finds it done, too'
 like "$(jq -r .reason "$dir/events" | head -n 1)" 'done by' 'and why'
 
+# What is on record before CMD starts need not outlast the machine if the slot is run again then; with
+# --on-crash hold it must, and what became of it always.
+puts() { sed -n 's/^holdfast: \(put\( soft\| both\)\{0,1\}\)  *soft-. .*/\1/p' <<<"$err" | tr '\n' ' '; }
+HOLDFAST_TRACE=1 run "$hf" once soft-1 -- true
+is "$(puts)" 'put soft put ' 'a run that would be run again may be forgotten, its outcome may not'
+HOLDFAST_TRACE=1 run "$hf" once --on-crash hold soft-2 -- true
+is "$(puts)" 'put both put ' 'with --on-crash hold neither may be'
+HOLDFAST_TRACE=1 run "$hf" once soft-3 -- false
+is "$(puts)" 'put soft put ' 'nor may a failure'
+
 done_testing

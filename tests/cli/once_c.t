@@ -66,12 +66,12 @@ crash() { # PROGRAM... : killed while its job runs; the job with it
 crash "$tool" --store "$HOLDFAST_STORE" once dies --
 run "$hf" once dies -- sh -c "$work"
 is "$rc" 0 'C is killed: the command takes over'
-like "$err" 'began to run it at .*, and has not ended it; running it again' 'and says so'
+like "$err" 'started it at .*, and has not finished it; running it again' 'and says so'
 is "$("$hf" once --show --json dies | jq .attempts)" 2 'it was the second attempt'
 crash "$hf" once dies-too --
 run c dies-too -- sh -c "$work"
 is "$rc" 0 'the command is killed: C takes over'
-like "$err" '"dies-too": done by' 'and it is done'
+is "$(effect)" 5 'and it is done'
 crash "$tool" --store "$HOLDFAST_STORE" once --hold held --
 run "$hf" once --on-crash hold held -- sh -c "$work"
 is "$rc" 70 'C is killed, hold: the command refuses'

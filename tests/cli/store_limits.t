@@ -61,7 +61,7 @@ refused 64 '--reason' 'repair --open needs a reason'
 run holdfast repair --reason because
 refused 64 '--open' 'a reason needs --open'
 run holdfast repair --open --reason because --above 5
-refused 64 'exclude' '--open with --above'
+refused 64 'used together' '--open with --above'
 run holdfast run -n job -- true
 is "$rc" 69 'in quarantine'
 run holdfast repair --open --reason 'a new server, nobody holds anything'

@@ -88,7 +88,7 @@ check 'KILL: nothing is left' within 20 nothing_left # of workers that were begu
 run holdfast --store redis://127.0.0.1:1 torture
 is "$rc" 69 'a store that is down'
 run holdfast torture --for 0
-refused 64 '1s at least' 'no time'
+refused 64 'at least 1s' 'no time'
 run holdfast torture --for -5s
 refused 64 'is not a duration' 'a negative time'
 run holdfast torture --workers 1

@@ -20,11 +20,13 @@ enum hf_status put_record(struct hf_store_base *base, const struct kit_hold *hol
                                         base->host->now_ns() + patience_ms * HF__NS_PER_MS};
     struct hf_record_write first = write;
 
-    if (put.first == NULL)
-        return base->ops->record_put(base, &write, err);
     first.key = put.first;
     first.number--;
     first.keep_ms = 0;
+    if (put.forgettable)
+        return base->ops->put_forgettable(base, put.first != NULL ? &first : NULL, &write, err);
+    if (put.first == NULL)
+        return base->ops->record_put(base, &write, err);
     return base->ops->record_put_both(base, &first, &write, err);
 }
 

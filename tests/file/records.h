@@ -13,6 +13,7 @@ struct put {
     int64_t keep_ms;
     int64_t patience_ms; /* 0: as long as libholdfast has */
     const char *first; /* the key of another one with the same value, and the number before: both */
+    bool forgettable;
 };
 enum hf_status put_record(struct hf_store_base *base, const struct kit_hold *hold, struct put put,
                           struct hf_error *err);

@@ -235,6 +235,30 @@ static void two_in_one_step(void **state)
     kit_close(base);
 }
 
+/* What may be forgotten is written by the holder alone as well, in order, and leaves no draft. */
+static void forgettable_by_the_same_rules(void **state)
+{
+    struct part part = {.dir = NULL};
+    struct hf_store_base *base;
+    struct hf_error err = {0};
+    struct put put = {.key = "k", .value = "new", .number = 1, .forgettable = true};
+
+    (void)state;
+    kit_world = (struct kit_world){.no_fsync = true};
+    base = prepare(&part, 60000);
+    kit_expect(put_record(base, &part.hold, put, &err), HF_STALE, &err);
+    put.number = 2;
+    kit_expect(put_record(base, &part.hold, put, &err), HF_OK, &err);
+    expect_record(base, "job", "k", "new");
+    kit_expect(kit_drop(base, &part.hold, &err), HF_OK, &err);
+    put.number = 3;
+    put.value = "late";
+    kit_expect(put_record(base, &part.hold, put, &err), HF_LOST, &err);
+    expect_record(base, "job", "k", "new");
+    assert_int_equal(record_files(part.dir, "job", "."), 0);
+    kit_close(base);
+}
+
 /* Begins a put in a child, which stops where its plan says. */
 static struct hf_store_base *begin_put(struct part *part, uint32_t ttl_ms, pid_t *child)
 {
@@ -358,6 +382,23 @@ static int watch_rename(int from_dir, const char *from, int to_dir, const char *
     return renameat(from_dir, from, to_dir, to);
 }
 
+/* The content is safe before anybody sees it, its name with the next one. */
+static void expect_steps_forgettable(struct hf_store_base *base, const struct kit_hold *hold)
+{
+    struct put put = {.key = "k", .value = "y"};
+    struct hf_error err = {0};
+
+    for (uint64_t i = 5; i <= 7; i++) {
+        memset(steps, 0, sizeof steps);
+        put.number = 2 * i;
+        put.first = i == 6 ? "s" : NULL;
+        put.forgettable = i < 7;
+        kit_expect(put_record(base, hold, put, &err), HF_OK, &err);
+        assert_string_equal(steps, i == 5 ? "FR" : i == 6 ? "FRR" : "FRD");
+        expect_record(base, "job", "k", "y");
+    }
+}
+
 /* The first one also makes the folders safe; no page is locked while the disk is waited for. */
 static void synced_in_this_order(void **state)
 {
@@ -388,6 +429,7 @@ static void synced_in_this_order(void **state)
             HF_OK, &err);
         assert_string_equal(steps, i == 1 ? "DDFRD" : i < 4 ? "FRD" : "FRRD");
     }
+    expect_steps_forgettable(base, &hold);
     assert_false(synced_under_lock);
     sys = kit_sys;
     (void)close(watch_fd);
@@ -400,7 +442,8 @@ int main(void)
         cmocka_unit_test(killed_at_every_call),          cmocka_unit_test(failed_at_every_call),
         cmocka_unit_test(an_unsynced_folder_is_unknown), cmocka_unit_test(two_in_one_step),
         cmocka_unit_test(frozen_before_the_check),       cmocka_unit_test(frozen_before_the_rename),
-        cmocka_unit_test(a_late_copy_undoes_nothing),    cmocka_unit_test(synced_in_this_order)};
+        cmocka_unit_test(a_late_copy_undoes_nothing),    cmocka_unit_test(synced_in_this_order),
+        cmocka_unit_test(forgettable_by_the_same_rules)};
 
     return KIT_RUN(tests);
 }

@@ -7,7 +7,7 @@
 #   once_waits DESCRIPTION URL BACK              five start while the store is down; BACK, a function, brings it
 #                                                back; one runs
 #
-# $once_program, if set, is started in place of $hf by once_storm.
+# $once_program, if set, is started in place of $hf by once_storm and once_waits.
 #
 # The ratios of skew, slack and period are those of 10 minutes, 15 minutes and a day: 12s, 83ms, 125ms.
 # HOLDFAST_LONG=1: more slots.
@@ -58,7 +58,7 @@ once_waits() {
     local what=$1 url=$2 back=$3 pids='' i bad=0
     storm_number=$((storm_number + 1))
     for i in 1 2 3 4 5; do
-        "$hf" --store "$url" once --label "server$i" "waits-$storm_number" -- \
+        "${once_program:-$hf}" --store "$url" once --label "server$i" "waits-$storm_number" -- \
             sh -c "echo $i >>'$dir/waits'" 2>"$dir/waits.$i" &
         pids="$pids $!"
     done

@@ -2,6 +2,7 @@
 #include "slots.h"
 #include "base/base.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct board {
     atomic_llong granted_ns[CROWD + 1]; /* when; 0: not yet */
     atomic_int turn[CROWD + 1];         /* as the how manyth */
     atomic_int slot[CROWD + 1];
-    atomic_bool go; /* give it back */
+    atomic_int done; /* so many of these turns give back what they have */
 };
 
 void slots_name(void)
@@ -140,8 +141,8 @@ static struct board *board_new(void)
 }
 
 /* A process that waits for any slot, or for a certain one, says when it has it, and gives it back
- * at once, or when it is told to. */
-static pid_t start_waiter(const char *url, struct board *board, int index, int only, bool keeps)
+ * when its turn is done. */
+static pid_t start_waiter(const char *url, struct board *board, int index, int only)
 {
     struct hf_acquire_options options = {
         .size = sizeof options, .ttl_ms = LONG_TTL_MS, .wait_ms = -1};
@@ -165,7 +166,7 @@ static pid_t start_waiter(const char *url, struct board *board, int index, int o
     atomic_store(&board->turn[index], atomic_fetch_add(&board->turns, 1));
     atomic_store(&board->slot[index], (int)which);
     atomic_store(&board->granted_ns[index], hf__now_ns());
-    while (keeps && !atomic_load(&board->go))
+    while (atomic_load(&board->done) <= atomic_load(&board->turn[index]))
         hf__sleep_ns(HF__NS_PER_MS);
     status = hf_release(lease, &err);
     hf_close(store);
@@ -192,7 +193,20 @@ static int end_waiters(const pid_t *pids, size_t count_)
     return bad;
 }
 
-/* Waiters come one after the other; then the slots become free. */
+/* All that are held now have signed, and give back what they have. */
+static bool end_turns(struct board *board, int turns)
+{
+    int64_t until_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS;
+
+    while (atomic_load(&board->turns) < turns && hf__now_ns() < until_ns)
+        hf__sleep_ns(HF__NS_PER_MS);
+    atomic_store(&board->done, turns);
+    return atomic_load(&board->turns) == turns;
+}
+
+/* Waiters come one after the other; then the slots become free, all of them at once, again and
+ * again. Nobody gives one back before all have signed: so it does not matter when the system lets
+ * those run who have been granted one. */
 int slots_order(const char *url)
 {
     struct board *board = board_new();
@@ -206,10 +220,13 @@ int slots_order(const char *url)
     for (int i = 0; i < CROWD; i++) {
         uint64_t before = look(store).waiters;
 
-        pids[i] = start_waiter(url, board, i, -1, false);
+        pids[i] = start_waiter(url, board, i, -1);
         await_more(store, before);
     }
     bad = hf_release_all(held, SLOTS, NULL) != HF_OK;
+    for (int turns = SLOTS; turns <= CROWD; turns += SLOTS)
+        if (!end_turns(board, turns))
+            bad = say("those who wait are not served");
     bad |= end_waiters(pids, CROWD);
     for (int i = 0; i < CROWD; i++) {
         int apart = abs(atomic_load(&board->turn[i]) - i);
@@ -235,12 +252,12 @@ int slots_killed(const char *url, int64_t limit_ms)
     store = open_store(url);
     for (size_t i = 0; i < SLOTS; i++)
         held[i] = take(store, slot_names[i], 0);
-    ghost = start_waiter(url, board, SLOTS, -1, false);
+    ghost = start_waiter(url, board, SLOTS, -1);
     await_more(store, 0);
     for (int i = 0; i < SLOTS; i++) {
         uint64_t before = look(store).waiters;
 
-        pids[i] = start_waiter(url, board, i, -1, true);
+        pids[i] = start_waiter(url, board, i, -1);
         await_more(store, before);
     }
     (void)kill(ghost, SIGKILL);
@@ -255,7 +272,7 @@ int slots_killed(const char *url, int64_t limit_ms)
         ms = (atomic_load(&board->granted_ns[i]) - free_ns) / HF__NS_PER_MS;
         took_ms = ms > took_ms ? ms : took_ms;
     }
-    atomic_store(&board->go, true);
+    atomic_store(&board->done, INT_MAX);
     bad |= end_waiters(pids, SLOTS);
     hf_close(store);
     printf("took_ms %lld\n", (long long)took_ms);
@@ -277,7 +294,7 @@ int slots_second(const char *url, int64_t limit_ms)
     for (int i = 0; i < 3; i++) {
         uint64_t before = look(store).waiters;
 
-        pids[i] = start_waiter(url, board, i, i - 1, true);
+        pids[i] = start_waiter(url, board, i, i - 1);
         await_more(store, before);
     }
     (void)kill(pids[0], SIGSTOP);
@@ -298,7 +315,7 @@ int slots_second(const char *url, int64_t limit_ms)
             bad = say("the second grant never arrived");
         took_ms = (atomic_load(&board->granted_ns[other]) - woken_ns) / HF__NS_PER_MS;
     }
-    atomic_store(&board->go, true);
+    atomic_store(&board->done, INT_MAX);
     bad |= end_waiters(pids, 3);
     bad |= hf_release_all(held, SLOTS, NULL) != HF_OK;
     hf_close(store);

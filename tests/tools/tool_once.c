@@ -6,7 +6,8 @@
  *
  * --per --slack --start-by --retry-after --ttl --wait (ms, s or d, as the command has them)
  * --retries --label --at --tz; --hold for --on-crash hold; --grace is read and not used. Exits as
- * the command does. With TOOL_ONCE_STOP it stops itself before the turn ends. */
+ * the command does. With TOOL_ONCE_STOP it stops itself before the turn ends, with
+ * TOOL_ONCE_OPEN when the store is open. */
 #include "base/base.h"
 
 #include <holdfast/once.h>
@@ -112,17 +113,20 @@ static int work_once(struct hf_store *store, const char *key, const struct hf_on
     struct hf_error err;
     struct hf_once *once;
     enum hf_status status = hf_once_open(store, key, options, &once, &err);
+    bool ran = false;
     int code;
 
     while (status == HF_OK && (status = hf_once_begin(once, &err)) == HF_OK &&
            hf_once_outcome(once) == HF_ONCE_RUN) {
+        ran = true;
         code = work(once, key, command);
         status = hf_once_end(once, code == 0 ? HF_ONCE_END_SUCCESS : HF_ONCE_END_FAILURE,
                              (uint32_t)code, NULL, 0, &err);
         if (hf_once_outcome(once) == HF_ONCE_OPEN)
             status = HF_OK; /* what could not be put on record is tried again, in line */
     }
-    fprintf(stderr, "tool_once: %s\n", status == HF_OK ? hf_once_text(once) : err.text);
+    if (status != HF_OK || !ran || hf_once_outcome(once) != HF_ONCE_DONE)
+        fprintf(stderr, "tool_once: %s\n", status == HF_OK ? hf_once_text(once) : err.text);
     code = exit_code(status, once != NULL ? hf_once_outcome(once) : HF_ONCE_OPEN);
     hf_once_close(once);
     return code;
@@ -131,6 +135,8 @@ static int work_once(struct hf_store *store, const char *key, const struct hf_on
 int main(int argc, char **argv)
 {
     struct hf_once_options options = {.size = sizeof options, .wait_ms = -1};
+    struct hf_open_options opening = {.size = sizeof opening};
+    int64_t began_ns = hf__now_ns();
     struct hf_store *store;
     struct hf_error err;
     int at = 4, code;
@@ -146,10 +152,14 @@ int main(int argc, char **argv)
             at++;
     if (at + 2 >= argc || strcmp(argv[at + 1], "--") != 0)
         return EXIT_USAGE;
-    if (hf_open(argv[2], &store, &err) != HF_OK) {
+    opening.wait_ms = options.wait_ms;
+    if (hf_open_waiting(argv[2], &opening, &store, &err) != HF_OK) {
         fprintf(stderr, "tool_once: %s\n", err.text);
         return EXIT_DOWN;
     }
+    if (getenv("TOOL_ONCE_OPEN") != NULL)
+        (void)raise(SIGSTOP);
+    options.ago_ms = (hf__now_ns() - began_ns) / HF__NS_PER_MS;
     code = work_once(store, argv[at], &options, argv + at + 2);
     hf_close(store);
     return code;

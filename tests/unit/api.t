@@ -18,7 +18,7 @@ says() { # FILE : what a command said, as a comment
 }
 
 # Each header by itself, in each language, with warnings that a careful caller may have on.
-for header in holdfast.h holdfast/record.h holdfast/elect.h holdfast/once.h holdfast/several.h holdfast/store.h holdfast/fence.h holdfast/audit.h holdfast/waiters.h holdfast/repair.h holdfast/relay.h holdfast/begin.h; do
+for header in holdfast.h holdfast/record.h holdfast/elect.h holdfast/once.h holdfast/several.h holdfast/store.h holdfast/fence.h holdfast/audit.h holdfast/waiters.h holdfast/repair.h holdfast/relay.h holdfast/begin.h holdfast/lock.h; do
     printf '#include <%s>\nint main(void) { return HF_VERSION_MAJOR; }\n' "$header" >"$dir/a.c"
     cp "$dir/a.c" "$dir/a.cc"
     for language in 'gcc -std=c99' 'gcc -std=c11 -Wpedantic' 'gcc -std=gnu17 -Wstrict-prototypes' \
@@ -53,7 +53,7 @@ says "$dir/out"
 nm -D --defined-only "$build/libholdfast.so" | awk '$2 != "A" { print $3 }' |
     sed 's/@.*//' | sort >"$dir/exported"
 sed -n 's/^HF_API .*[ *]\(hf_[a-z_]*\)(.*/\1/p' include/holdfast.h \
-    include/holdfast/fence.h include/holdfast/record.h include/holdfast/elect.h include/holdfast/once.h include/holdfast/several.h include/holdfast/audit.h include/holdfast/waiters.h include/holdfast/repair.h include/holdfast/relay.h include/holdfast/begin.h | sort -u >"$dir/declared"
+    include/holdfast/fence.h include/holdfast/record.h include/holdfast/elect.h include/holdfast/once.h include/holdfast/several.h include/holdfast/audit.h include/holdfast/waiters.h include/holdfast/repair.h include/holdfast/relay.h include/holdfast/begin.h include/holdfast/lock.h | sort -u >"$dir/declared"
 [ -s "$dir/declared" ] && ! grep -v '^hf_[a-z]' "$dir/exported" >"$dir/out"
 ok $? 'the shared library exports only hf_ names'
 says "$dir/out"

@@ -60,10 +60,11 @@ static void bad_options_are_refused_by_name(void **state)
         {{.slack_ms = -1}, "need per_ms"},
         {{.start_by_ms = 1}, "need per_ms"},
         {{.per_ms = 3600000, .at = "03:00"}, "whole days"},
-        {{.per_ms = DAY_MS, .at = "24:00"}, "no time of the day"},
-        {{.per_ms = DAY_MS, .at = ""}, "no time of the day"},
+        {{.per_ms = DAY_MS, .at = "24:00"}, "not a time of day"},
+        {{.per_ms = DAY_MS, .at = ""}, "not a time of day"},
         {{.per_ms = DAY_MS, .tz = "Mars/Olympus"}, "tz: there is no time zone \"Mars/Olympus\""},
-        {{.per_ms = DAY_MS, .tz = "../../etc/passwd"}, "tz: \"../../etc/passwd\" is no time zone"},
+        {{.per_ms = DAY_MS, .tz = "../../etc/passwd"},
+         "tz: \"../../etc/passwd\" is not a time zone"},
         {{.per_ms = DAY_MS, .slack_ms = DAY_MS}, "slack_ms: at most half"},
         {{.per_ms = DAY_MS, .start_by_ms = HF_RECORD_KEEP_MAX_MS}, "start_by_ms: at most 50"},
         {{.per_ms = DAY_MS, .start_by_ms = -1}, "start_by_ms"},
@@ -71,6 +72,8 @@ static void bad_options_are_refused_by_name(void **state)
         {{.keep_ms = HF_RECORD_KEEP_MAX_MS + 1}, "keep_ms: at most"},
         {{.keep_ms = -1}, "keep_ms"},
         {{.retry_after_ms = -1}, "retry_after_ms"},
+        {{.ago_ms = -1}, "ago_ms"},
+        {{.ago_ms = HF_RECORD_KEEP_MAX_MS + 1}, "ago_ms"},
         {{.ttl_ms = 1}, "ttl"},
     };
 
@@ -168,15 +171,20 @@ static void of_a_long_output_the_end_is_kept(void **state)
 static void a_handle_outlives_its_store(void **state)
 {
     struct hf_store *other;
-    struct hf_once *idle, *busy;
+    struct hf_once *idle, *busy, *done;
     struct hf_error err;
 
     (void)state;
     assert_int_equal(hf_open(url, &other, NULL), HF_OK);
     assert_int_equal(hf_once_open(other, "idle", NULL, &idle, NULL), HF_OK);
     assert_int_equal(hf_once_open(other, "busy", NULL, &busy, NULL), HF_OK);
+    assert_int_equal(hf_once_open(other, "done", NULL, &done, NULL), HF_OK);
     assert_int_equal(hf_once_begin(busy, NULL), HF_OK);
+    assert_int_equal(hf_once_begin(done, NULL), HF_OK);
+    assert_int_equal(end_well(done, NULL), HF_OK);
     hf_close(other);
+    assert_int_equal(hf_once_begin(done, NULL), HF_OK); /* settled: nobody is asked */
+    assert_int_equal(hf_once_outcome(done), HF_ONCE_DONE);
     assert_int_equal(hf_once_begin(idle, &err), HF_INVALID);
     assert_non_null(strstr(err.text, "closed"));
     assert_true(hf_lease_remaining_ms(hf_once_lease(busy)) <= 0);
@@ -184,6 +192,7 @@ static void a_handle_outlives_its_store(void **state)
     assert_int_equal(end_well(busy, &err), HF_INVALID);
     hf_once_close(idle);
     hf_once_close(busy);
+    hf_once_close(done);
 }
 
 /* What a child finds out, as the bits of its exit code. */
@@ -222,6 +231,41 @@ static void a_forked_child_is_refused_and_may_only_free(void **state)
     hf_once_close(busy);
 }
 
+/* Who had to wait for the store means the slot of the moment before. */
+static void the_slot_is_that_of_the_moment_it_was_asked_for(void **state)
+{
+    struct hf_once_options options = {.per_ms = DAY_MS, .slack_ms = -1, .start_by_ms = 9 * DAY_MS};
+    struct hf_once *now = open_once("ago", options);
+    struct hf_once *before, *late;
+    struct hf_error err;
+
+    (void)state;
+    options.ago_ms = DAY_MS;
+    before = open_once("ago", options);
+    options.ago_ms = 3 * DAY_MS;
+    options.start_by_ms = 0;
+    late = open_once("ago", options);
+    assert_int_equal(hf_once_begin(before, NULL), HF_OK);
+    assert_int_equal(hf_once_outcome(before), HF_ONCE_RUN);
+    assert_int_equal(end_well(before, NULL), HF_OK);
+    assert_int_equal(hf_once_begin(now, NULL), HF_OK);
+    assert_int_equal(hf_once_outcome(now), HF_ONCE_RUN);
+    assert_true(strcmp(hf_once_slot(before), hf_once_slot(now)) < 0);
+    assert_int_equal(end_well(now, NULL), HF_OK);
+    assert_int_equal(hf_once_begin(late, NULL), HF_OK);
+    assert_int_equal(hf_once_outcome(late), HF_ONCE_LATE);
+    hf_once_close(now);
+    hf_once_close(before);
+    hf_once_close(late);
+    /* And the wait is over. */
+    now = open_once("line", (struct hf_once_options){0});
+    before = open_once("line", (struct hf_once_options){.wait_ms = DAY_MS, .ago_ms = DAY_MS});
+    assert_int_equal(hf_once_begin(now, NULL), HF_OK);
+    assert_int_equal(hf_once_begin(before, &err), HF_BUSY);
+    hf_once_close(now);
+    hf_once_close(before);
+}
+
 /* Counted from the opening, all turns together; but who failed waits for the attempt after. */
 static void the_wait_is_one_for_all_turns(void **state)
 {
@@ -241,7 +285,28 @@ static void the_wait_is_one_for_all_turns(void **state)
     hf_once_close(waiter);
 }
 
-/* With a slack of half a second of a second, every moment is near to its edge. */
+static void the_sleep_before_the_next_attempt_can_be_cancelled(void **state)
+{
+    struct hf_once *once;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    once = open_once("nap", (struct hf_once_options){
+                                .retries = 1, .retry_after_ms = DAY_MS, .cancel_fd = ends[0]});
+    assert_int_equal(hf_once_begin(once, NULL), HF_OK);
+    assert_int_equal(hf_once_end(once, HF_ONCE_END_FAILURE, 1, NULL, 0, NULL), HF_OK);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    (void)alarm(20); /* or it sleeps for a day */
+    assert_int_equal(hf_once_begin(once, NULL), HF_CANCELLED);
+    (void)alarm(0);
+    assert_int_equal(hf_once_outcome(once), HF_ONCE_OPEN);
+    hf_once_close(once);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+/* With a slack of half a second and slots of one, many a moment is near to its edge. */
 static void a_slot_at_the_edge_of_its_slack_is_warned_about_once(void **state)
 {
     int warned = 0;
@@ -297,7 +362,9 @@ int main(void)
         with_store(of_a_long_output_the_end_is_kept),
         with_store(a_handle_outlives_its_store),
         with_store(a_forked_child_is_refused_and_may_only_free),
+        with_store(the_slot_is_that_of_the_moment_it_was_asked_for),
         with_store(the_wait_is_one_for_all_turns),
+        with_store(the_sleep_before_the_next_attempt_can_be_cancelled),
         with_store(a_slot_at_the_edge_of_its_slack_is_warned_about_once),
         with_store(a_damaged_record_is_told),
     };

@@ -215,6 +215,81 @@ static void any_by_the_slot_of_the_store(void **state)
     give(lease);
 }
 
+/* The slot for what is free at a glance: what it was asked, and what it says. */
+static struct {
+    enum hf_status answer;
+    size_t count;
+    char name[HF_NAME_MAX + 1], owner[HF_OWNER_LEN + 1];
+} at_a_glance;
+
+static enum hf_status answer_free(struct hf_store_base *base, const struct hf_claim *claim,
+                                  struct hf_grant *grant, struct hf_error *err)
+{
+    (void)base;
+    (void)err;
+    at_a_glance.count++;
+    (void)stpcpy(at_a_glance.name, claim->name);
+    (void)stpcpy(at_a_glance.owner, claim->owner);
+    if (at_a_glance.answer == HF_OK)
+        *grant = (struct hf_grant){.token = 4711, .sent_at_ns = hf__now_ns()};
+    return at_a_glance.answer;
+}
+
+static void any_that_is_free_at_a_glance(void **state)
+{
+    static const char *const twice[] = {"c", "a", "c"};
+    struct world *world = *state;
+    struct hf_acquire_options options = {.size = sizeof options, .spread = true};
+    struct hf_lease *lease;
+    size_t which;
+
+    memset(&at_a_glance, 0, sizeof at_a_glance);
+    fake_ops(world->fake)->acquire_free = answer_free;
+    assert_int_equal(hf_acquire_any(world->store, twice, 3, NULL, &lease, &which, NULL),
+                     HF_INVALID);
+    assert_int_equal(at_a_glance.count, 0); /* names are checked before anything is taken */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(hf_acquire_any(world->store, names, 3, &options, &lease, &which, NULL),
+                         HF_OK);
+        assert_string_equal(hf_lease_name(lease), names[which]);
+        assert_string_equal(at_a_glance.name, names[which]);
+        assert_string_equal(hf_lease_owner(lease), at_a_glance.owner);
+        assert_int_equal(hf_lease_token(lease), 4711);
+        assert_int_equal(hf_release(lease, NULL), HF_OK);
+    }
+    assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 0);
+}
+
+/* The others are asked for with the rest, each once; of an unknown fate is only what was tried. */
+static void any_that_is_not_free_at_a_glance(void **state)
+{
+    struct hf_acquire_options options = {.size = sizeof options, .wait_ms = 3000};
+    struct world *world = *state;
+    struct hf_lease *lease;
+    size_t which;
+
+    memset(&at_a_glance, 0, sizeof at_a_glance);
+    at_a_glance.answer = HF_UNSUPPORTED;
+    fake_ops(world->fake)->acquire_free = answer_free;
+    fake_next(world->fake, FAKE_ACQUIRE, (struct fake_answer){.status = HF_BUSY});
+    assert_int_equal(hf_acquire_any(world->store, names, 3, NULL, &lease, &which, NULL), HF_OK);
+    assert_int_equal(which, 1);
+    check_call(world, FAKE_ACQUIRE, 0, "c");
+    check_call(world, FAKE_ACQUIRE, 1, "a");
+    assert_int_equal(hf_release(lease, NULL), HF_OK);
+
+    at_a_glance.answer = HF_UNKNOWN;
+    assert_int_equal(hf_acquire_any(world->store, names, 3, NULL, &lease, &which, NULL),
+                     HF_UNKNOWN);
+    assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 2);
+    options.wait_ms = 500;
+    assert_int_not_equal(hf_acquire_any(world->store, names, 3, &options, &lease, &which, NULL),
+                         HF_OK);
+    assert_true(fake_count(world->fake, FAKE_RELEASE) > 1);
+    for (size_t i = 1; i < fake_count(world->fake, FAKE_RELEASE); i++)
+        check_call(world, FAKE_RELEASE, i, "c");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {with_store(all_in_the_order_of_their_names),
@@ -224,7 +299,9 @@ int main(void)
                                        with_store(any_tries_in_the_given_order),
                                        with_store(any_spreads_if_told_to),
                                        with_store(any_of_unknown_fate),
-                                       with_store(any_by_the_slot_of_the_store)};
+                                       with_store(any_by_the_slot_of_the_store),
+                                       with_store(any_that_is_free_at_a_glance),
+                                       with_store(any_that_is_not_free_at_a_glance)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

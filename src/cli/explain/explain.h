@@ -56,7 +56,7 @@ void explain_clear(struct explain_story *story);
 void explain_print(FILE *out, const struct explain_story *story);
 /* json.c: one line. */
 void explain_json(FILE *out, const struct explain_story *story);
-/* "2026-11-18T00:01:02Z"; "" if it is no time. Returns out. */
+/* "2026-11-18T00:01:02Z"; "" if it is not a time. Returns out. */
 const char *explain_time(char out[EXPLAIN_TIME_SIZE], int64_t ms);
 /* When the present hold was taken, and when its token was given; 0: not known. */
 int64_t explain_since_ms(const struct explain_story *story);

@@ -22,7 +22,8 @@ int once_run(struct once *once, const struct cli_context *context)
 
     if (!run_job_begin(job, &once->ask.run))
         return EXIT_HF_INTERNAL;
-    job->hooks = (struct run_hooks){.before = once_before, .after = once_after, .data = once};
+    job->hooks =
+        (struct run_hooks){.before = once_before, .after = once_after, .keeps = true, .data = once};
     if (run_job_open(job, context, &exit_code)) {
         once->work.store = job->store;
         take_describe(&job->take, once->work.label, sizeof once->work.label);

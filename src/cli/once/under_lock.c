@@ -136,8 +136,8 @@ static bool succeeded(const struct run_job *job, const struct run_outcome *outco
            WEXITSTATUS(outcome->status) == 0;
 }
 
-/* A short job has no keeper yet. To put its outcome on record may take longer than the rest of its
- * lease. */
+/* To put an outcome on record may take longer than the rest of the lease. It has a keeper already,
+ * unless that, or CMD, could not be started. */
 static void keep_on(struct once *once)
 {
     struct hf_error err;

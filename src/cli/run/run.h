@@ -271,6 +271,7 @@ struct run_hooks {
     /* CMD's whole tree is gone (or left alone, as --leftover says); the lease is not released yet,
      * and renewed meanwhile if CMD ran long enough. outcome is NULL if nothing could be started. */
     void (*after)(struct run_job *job, const struct run_outcome *outcome);
+    bool keeps; /* after takes its time: the lease is renewed from the start of CMD on */
     void *data; /* the command's */
 };
 

@@ -27,6 +27,7 @@ static bool start_watchdog(struct run_supervisor *s);
 static void begin_watchdog(struct run_supervisor *s, const int link[2]);
 static bool note_foreign_children(struct run_foreign *foreign);
 static void arm_timer(struct run_supervisor *s);
+static void keep_from_start(struct run_supervisor *s);
 static void wait_for_something(struct run_supervisor *s);
 static void check_start(struct run_supervisor *s);
 static void hear_signals(struct run_supervisor *s);
@@ -55,6 +56,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     if (!start_watchdog(&s))
         return false;
     run_watch_above(&s);
+    keep_from_start(&s);
     while (!s.gone)
         wait_for_something(&s);
     run_keep_end(&s);
@@ -196,6 +198,14 @@ static void arm_timer(struct run_supervisor *s)
         at.it_value.tv_nsec = at_ns % HF__NS_PER_S;
     }
     (void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* A keeper that is needed in any case is started while the watchdog starts CMD. */
+static void keep_from_start(struct run_supervisor *s)
+{
+    check_start(s);
+    if (s->job->hooks.keeps && s->keep_at_ns != HF_NEVER)
+        run_keep(s, hf__now_ns());
 }
 
 static void wait_for_something(struct run_supervisor *s)

@@ -15,7 +15,7 @@ struct cli_slots {
     uint64_t waiters; /* each may stand in all queues: of the longest one */
 };
 
-/* "NAME#7" is slot 7 of NAME, whose length is *len. False if a name is no slot. */
+/* "NAME#7" is slot 7 of NAME, whose length is *len. False if the name is not a slot. */
 bool cli_slot_parse(const char *name, int *len, unsigned *number);
 /* The order of names, but slots by their numbers. */
 int cli_slots_compare(const char *a, const char *b);

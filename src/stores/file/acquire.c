@@ -68,6 +68,23 @@ static enum hf_status take_quickly(struct file_attempt *attempt, int64_t now_ns,
     return status == HF_OK ? hf__quick_take(attempt->store, &quick, grant, err) : status;
 }
 
+enum hf_status hf__file_acquire_free(struct hf_store_base *base, const struct hf_claim *claim,
+                                     struct hf_grant *grant, struct hf_error *err)
+{
+    struct file_attempt attempt;
+    enum hf_status status = get_ready(hf__file_of(base), claim, err);
+    int64_t now_ns;
+
+    if (status != HF_OK)
+        return status;
+    now_ns = base->host->now_ns();
+    begin(&attempt, hf__file_of(base), claim, now_ns, NULL);
+    status = take_quickly(&attempt, now_ns, grant, err);
+    if (status == HF_UNKNOWN)
+        take_back(&attempt);
+    return status == HF_STALE ? HF_UNSUPPORTED : status;
+}
+
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err)
 {
@@ -139,10 +156,8 @@ static enum hf_status choose(struct choice *c, size_t *which, struct hf_grant *g
                              struct hf_error *err)
 {
     bool waits = c->claims->wait_until_ns != 0;
-    enum hf_status status = take_quickly(begin_one(c, 0), c->now_ns, grant, err);
+    enum hf_status status = try_each(c, true, which, grant, err);
 
-    if (status == HF_STALE)
-        status = try_each(c, true, which, grant, err);
     if (status == HF_BUSY && !waits)
         return try_each(c, false, which, grant, err);
     if (status != HF_BUSY)

@@ -133,6 +133,8 @@ enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_clai
 enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
                                     size_t count, size_t *which, struct hf_grant *grant,
                                     struct hf_error *err);
+enum hf_status hf__file_acquire_free(struct hf_store_base *base, const struct hf_claim *claim,
+                                     struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,
@@ -148,6 +150,9 @@ enum hf_status hf__file_last_break(struct hf_store_base *base, const struct hf_q
 enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
                              hf_list_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_record_put_both(struct hf_store_base *base,
+                                        const struct hf_record_write *first,
+                                        const struct hf_record_write *write, struct hf_error *err);
+enum hf_status hf__file_put_forgettable(struct hf_store_base *base,
                                         const struct hf_record_write *first,
                                         const struct hf_record_write *write, struct hf_error *err);
 enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,

@@ -2,7 +2,8 @@
  *
  * A new record is first written and synced beside its place. Then, with the page locked: does this
  * owner hold the lock, and is this newer than what is there? The rename is all that happens in that
- * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that.
+ * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that, or with
+ * the next record of the lock, if this one may be forgotten.
  */
 #include "base/base.h"
 #include "stores/file/dir.h"
@@ -116,17 +117,10 @@ static enum hf_status replace(struct file_store *store, const struct hf_record_w
     return status;
 }
 
-enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,
-                                   struct hf_error *err)
+/* All but the sync of the folder: it is there for everybody, and whole whatever happens. */
+static enum hf_status put(struct file_store *store, const struct hf_record_write *first,
+                          const struct hf_record_write *write, struct hf_error *err)
 {
-    return hf__file_record_put_both(base, NULL, write, err);
-}
-
-enum hf_status hf__file_record_put_both(struct hf_store_base *base,
-                                        const struct hf_record_write *first,
-                                        const struct hf_record_write *write, struct hf_error *err)
-{
-    struct file_store *store = hf__file_of(base);
     const struct hf_claim claim = {.name = write->name};
     char draft[RECORD_PATH_SIZE];
     enum hf_status status;
@@ -141,6 +135,22 @@ enum hf_status hf__file_record_put_both(struct hf_store_base *base,
     status = replace(store, first, write, draft, err);
     if (status != HF_OK)
         (void)unlinkat(store->dir_fd, draft, 0);
+    return status;
+}
+
+enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,
+                                   struct hf_error *err)
+{
+    return hf__file_record_put_both(base, NULL, write, err);
+}
+
+enum hf_status hf__file_record_put_both(struct hf_store_base *base,
+                                        const struct hf_record_write *first,
+                                        const struct hf_record_write *write, struct hf_error *err)
+{
+    struct file_store *store = hf__file_of(base);
+    enum hf_status status = put(store, first, write, err);
+
     /* What is newer may be of a try whose last sync failed: whoever finds it builds on it. */
     if ((status == HF_OK || status == HF_STALE) &&
         hf__record_sync(store, write->name, NULL) != HF_OK)
@@ -150,6 +160,14 @@ enum hf_status hf__file_record_put_both(struct hf_store_base *base,
     if (status == HF_OK)
         hf__record_sweep_sometimes(store, write->name, write->keep_ms > 0);
     return status;
+}
+
+/* The folder is synced with the next record of the lock. */
+enum hf_status hf__file_put_forgettable(struct hf_store_base *base,
+                                        const struct hf_record_write *first,
+                                        const struct hf_record_write *write, struct hf_error *err)
+{
+    return put(hf__file_of(base), first, write, err);
 }
 
 /* False if fn has seen enough. */

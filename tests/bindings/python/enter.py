@@ -26,7 +26,7 @@ def told(name, begin, connection, resource):
         cursor.execute("INSERT INTO orders VALUES (1, 'paid')")
         lease.leave(cursor)
         connection.commit()
-        lease.token, real = token, lease.token
+        lease._hold.struct.token, real = token, lease.token
         cursor.execute(begin)
         try:
             lease.enter(cursor, resource)
@@ -34,7 +34,7 @@ def told(name, begin, connection, resource):
         except holdfast.Stale as error:
             print(name, 'stale', 'stale' in str(error))
         connection.rollback()
-        lease.token = real
+        lease._hold.struct.token = real
     cursor.execute('SELECT state FROM orders')
     print(name, cursor.fetchone()[0])
 

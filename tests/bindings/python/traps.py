@@ -63,7 +63,7 @@ def waits_at_exit():
             print('cancelled', flush=True)
 
     threading.Thread(target=wait, daemon=True).start()
-    while not store._cancels:
+    while not store._core.cancels:
         time.sleep(0.01)
     time.sleep(0.1)
 
@@ -177,7 +177,7 @@ def closed():
     waiters = [threading.Thread(target=wait) for _ in range(5)]
     for one in waiters:
         one.start()
-    while len(store._cancels) < 5:
+    while len(store._core.cancels) < 5:
         time.sleep(0.01)
     time.sleep(0.1)
     store.close()
