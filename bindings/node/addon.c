@@ -117,13 +117,13 @@ static void hear_loss(struct hf_lease *lease, enum hf_loss reason, void *addon)
     (void)napi_call_threadsafe_function(((struct addon *)addon)->tell, job, napi_tsfn_nonblocking);
 }
 
-static enum hf_status shut(struct opened *opened)
+static enum hf_status shut(struct job *job)
 {
-    hf_once_close(opened->once);
-    hf_close(opened->store);
-    if (opened->cancel_fd > 0)
-        (void)close(opened->cancel_fd);
-    free(opened);
+    hf_once_close(job->in->once);
+    hf_close(job->in->store);
+    if (job->in->cancel_fd > 0)
+        (void)close(job->in->cancel_fd);
+    free(job->in);
     return HF_OK;
 }
 
@@ -162,8 +162,9 @@ static enum hf_status acquire(struct job *job)
 }
 
 /* Rows of a turn: what it is about, with a sentence, and what is on record if anything is. */
-static enum hf_status begin_turn(struct job *job, struct opened *in)
+static enum hf_status begin_turn(struct job *job)
 {
+    struct opened *in = job->in;
     enum hf_status status = hf_once_begin(in->once, &job->err);
     const struct hf_once_record *r = hf_once_on_record(in->once);
     struct hf_lease *lease = hf_once_lease(in->once);
@@ -181,27 +182,25 @@ static enum hf_status begin_turn(struct job *job, struct opened *in)
 
 static enum hf_status open_once(struct job *job)
 {
-    const char *const *words = job->words;
+    const char *const *w = job->words;
     const int64_t *n = job->n;
-    struct hf_once_options o = {sizeof o, n[4], words[2], words[3],         n[2],
-                                n[5],     n[6], n[7],     .label = words[0]};
     struct opened *opened = must(calloc(1, sizeof *opened));
-    enum hf_status status;
+    struct addon *addon = job->addon;
+    int fd = opened->cancel_fd = dup(job->cancel_fd);
+    /* In the order of its fields. */
+    struct hf_once_options o = {sizeof o, n[4], w[2],           w[3],      n[2],           n[5],
+                                n[6],     n[7], (uint32_t)n[8], n[3] != 0, (uint32_t)n[0], fd,
+                                n[1],     w[0], hear_loss,      NULL,      NULL,           addon,
+                                0};
+    enum hf_status status = hf_once_open(job->in->store, w[1], &o, &opened->once, &job->err);
 
-    o.retries = (uint32_t)n[8];
-    o.hold_crashed = n[3] != 0;
-    o.ttl_ms = (uint32_t)n[0];
-    o.cancel_fd = opened->cancel_fd = dup(job->cancel_fd);
-    o.wait_ms = n[1];
-    o.on_lost = hear_loss;
-    o.data = job->addon;
-    status = hf_once_open(job->in->store, words[1], &o, &opened->once, &job->err);
+    job->in = opened;
     if (status == HF_OK)
-        status = begin_turn(job, opened);
+        status = begin_turn(job);
     if (status == HF_OK)
         job->opened = opened;
     else
-        (void)shut(opened);
+        (void)shut(job);
     return status;
 }
 
@@ -216,11 +215,11 @@ static enum hf_status end_turn(struct job *job)
 }
 
 /* The call with that number ends soon, if it has not ended yet. 0: every call. */
-static enum hf_status cancel(struct addon *addon, int64_t id)
+static enum hf_status cancel(struct job *job)
 {
-    for (struct job *job = addon->jobs; job != NULL; job = job->next)
-        if (job->cancel_fd > 0 && (id == 0 || job->id == id))
-            (void)eventfd_write(job->cancel_fd, 1);
+    for (struct job *each = job->addon->jobs; each != NULL; each = each->next)
+        if (each->cancel_fd > 0 && (job->id == 0 || job->id == each->id))
+            (void)eventfd_write(each->cancel_fd, 1);
     return HF_OK;
 }
 
@@ -238,9 +237,11 @@ static void finish(struct addon *addon, struct job *job)
 }
 
 /* Waits are over, threads gone, and what is held is released. Nothing is begun any more. */
-static enum hf_status end(struct addon *addon)
+static enum hf_status end(struct job *every)
 {
-    (void)cancel(addon, 0);
+    struct addon *addon = every->addon;
+
+    (void)cancel(every);
     addon->ended = true;
     for (struct job *job = addon->jobs; job != NULL; job = job->next)
         finish(addon, job);
@@ -251,51 +252,55 @@ static enum hf_status end(struct addon *addon)
     return HF_OK;
 }
 
-static enum hf_status act(struct job *job)
+static enum hf_status list(struct job *job)
 {
     const char *const *words = job->words;
-    struct hf_break_options how = {sizeof how, NULL, words[1], job->n[0] != 0};
-    struct hf_error *err = &job->err;
 
-    switch (job->op) {
-    case OPEN:
-        return open_store(job);
-    case CLOSE:
-        return shut(job->in);
-    case LIST:
-        return hf_record_list(job->in->store, words[0], words[1], add_record, job, err);
-    case LEADER:
-        return hf_leader(job->in->store, words[0], add_leader, job, err);
-    case BREAK:
-        return hf_break(job->in->store, words[0], strtoull(words[2], NULL, 10), &how, NULL, err);
-    case ONCE:
-        return open_once(job);
-    case BEGIN:
-        return begin_turn(job, job->in);
-    case END:
-        return end_turn(job);
-    case RELEASE:
-        return hf_end_release(job->call, err);
-    case RENEW:
-        return hf_renew(job->lease, (uint32_t)job->n[0], err);
-    case PUT:
-        return hf_record_put(job->lease, words[0], job->data, job->data_len, job->n[0], err);
-    case LOOK: /* and once it is lost, the library's words for that */
-        add(job, (struct row){.n = {hf_lease_remaining_ms(job->lease)}}, "", "");
-        return hf_lease_loss(job->lease) == HF_LOSS_NONE ? HF_OK : hf_renew(job->lease, 0, err);
-    case CANCEL:
-        return cancel(job->addon, job->id);
-    case EXIT:
-        return end(job->addon);
-    default:
-        return acquire(job);
-    }
+    return hf_record_list(job->in->store, words[0], words[1], add_record, job, &job->err);
+}
+
+static enum hf_status leader(struct job *job)
+{
+    return hf_leader(job->in->store, job->words[0], add_leader, job, &job->err);
+}
+
+static enum hf_status break_hold(struct job *job)
+{
+    struct hf_break_options how = {sizeof how, NULL, job->words[1], job->n[0] != 0};
+    uint64_t token = strtoull(job->words[2], NULL, 10);
+
+    return hf_break(job->in->store, job->words[0], token, &how, NULL, &job->err);
+}
+
+static enum hf_status release(struct job *job)
+{
+    return hf_end_release(job->call, &job->err);
+}
+
+static enum hf_status renew(struct job *job)
+{
+    return hf_renew(job->lease, (uint32_t)job->n[0], &job->err);
+}
+
+static enum hf_status put(struct job *job)
+{
+    return hf_record_put(job->lease, job->words[0], job->data, job->data_len, job->n[0], &job->err);
+}
+
+/* And once it is lost, the library's words for that. */
+static enum hf_status look(struct job *job)
+{
+    add(job, (struct row){.n = {hf_lease_remaining_ms(job->lease)}}, "", "");
+    return hf_lease_loss(job->lease) == HF_LOSS_NONE ? HF_OK : renew(job);
 }
 
 /* The last row of the reply tells how the call ended. */
 static void do_job(struct job *job)
 {
-    enum hf_status status = act(job);
+    static enum hf_status (*const acts[])(struct job *) = {
+        open_store, shut,     acquire, acquire, acquire, list, leader, break_hold, open_once,
+        begin_turn, end_turn, release, renew,   put,     look, cancel, end};
+    enum hf_status status = acts[job->op](job);
 
     if (status == HF_LOST && job->op >= RENEW) /* about a lease */
         job->loss = hf_lease_loss(job->lease);
@@ -390,7 +395,7 @@ static bool hand_over(struct addon *addon, struct job *job)
     job->has_thread = pthread_create(&job->thread, NULL, run, job) == 0;
     if (job->has_thread)
         return true;
-    (void)cancel(addon, job->id);
+    (void)cancel(job);
     if (job->call != NULL || job->op == CLOSE || job->op == END)
         do_job(job);
     return false;
@@ -406,10 +411,22 @@ static void go_round(napi_env env, struct addon *addon, struct job *job)
         (void)napi_call_threadsafe_function(addon->tell, job, napi_tsfn_nonblocking);
 }
 
+static void set_options(struct job *job)
+{
+    const char *label = job->words[0];
+    const int64_t *n = job->n;
+    int fd = job->cancel_fd;
+    /* In the order of its fields. */
+    struct hf_acquire_options o = {sizeof o,  (uint32_t)n[0], n[1],      label, fd,
+                                   n[2] != 0, false,          hear_loss, NULL,  job->addon,
+                                   NULL,      n[3] != 0,      NULL};
+
+    job->options = o;
+}
+
 static struct job *read_job(napi_env env, struct addon *addon, const napi_value args[2])
 {
     const double *area = addon->area;
-    struct hf_acquire_options options = {sizeof options, .on_lost = hear_loss, .data = addon};
     struct job *job;
     size_t len;
     void *data;
@@ -433,13 +450,7 @@ static struct job *read_job(napi_env env, struct addon *addon, const napi_value 
         job->cancel_fd = dup(job->in->cancel_fd);
     while (job->cancel_fd == 0 && (job->op == ONCE || job->n[1] != 0))
         job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* 0 would mean none */
-    job->options = options;
-    job->options.ttl_ms = (uint32_t)job->n[0];
-    job->options.wait_ms = job->n[1];
-    job->options.label = job->words[0];
-    job->options.cancel_fd = job->cancel_fd;
-    job->options.no_keeper = job->n[2] != 0;
-    job->options.spread = job->n[3] != 0;
+    set_options(job);
     return job;
 }
 
@@ -468,12 +479,12 @@ static napi_value start(napi_env env, napi_callback_info info)
 static void tear_down(void *data)
 {
     struct addon *addon = data;
-    struct opened *next;
+    struct job job = {.addon = addon};
 
-    (void)end(addon);
-    for (struct opened *each = addon->opened; each != NULL; each = next) {
-        next = each->next;
-        (void)shut(each);
+    (void)end(&job);
+    while ((job.in = addon->opened) != NULL) {
+        addon->opened = job.in->next;
+        (void)shut(&job);
     }
     free(addon);
 }

@@ -9,11 +9,7 @@ const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbo
 
 class HoldfastError extends Error {}
 const errors = Object.fromEntries(['Busy', 'Lost', 'Stale', 'Cancelled', 'Unknown', 'Unreachable', 'Quarantine', 'Denied',
-    'Invalid', 'Unsupported', 'Corrupt', 'NoMemory'].map((name) => {
-    const kind = { [name]: class extends HoldfastError {} }[name];
-    Object.defineProperty(kind.prototype, 'name', { value: name });
-    return [name, kind];
-}));
+    'Invalid', 'Unsupported', 'Corrupt', 'NoMemory'].map((name) => [name, { [name]: class extends HoldfastError { get name() { return name; } } }[name]]));
 const { Invalid, Lost, Cancelled, Quarantine } = errors;
 
 let native;
@@ -61,25 +57,21 @@ function begin(op, id = 0, handle = 0, { numbers = [], words = '', data } = {}) 
 }
 process.once('exit', () => begin(EXIT));
 
-// The reply comes from another thread.
-function later(id, signal, pending) {
-    const cancel = () => begin(CANCEL, id);
-    signal?.addEventListener('abort', cancel);
-    const reply = new Promise((resolve) => waiting.set(id, resolve)).finally(() => {
-        waiting.delete(id);
-        pending?.delete(id);
-        signal?.removeEventListener('abort', cancel);
-    });
-    pending?.set(id, reply);
-    return reply;
-}
-
-// A lock near by is answered at once: what only a wait needs is left to later().
-async function call(op, handle, options = {}, pending = undefined) {
+// A lock near by is answered at once; else the reply comes from another thread.
+async function call(op, handle, options = {}, pending = new Map()) {
     const { signal, warn } = options;
     if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
     const id = ++last;
-    const rows = begin(op, id, handle, options) ?? await later(id, signal, pending);
+    let rows = begin(op, id, handle, options);
+    if (rows === undefined) {
+        const cancel = () => begin(CANCEL, id);
+        signal?.addEventListener('abort', cancel);
+        pending.set(id, new Promise((resolve) => waiting.set(id, resolve)));
+        rows = await pending.get(id);
+        waiting.delete(id);
+        pending.delete(id);
+        signal?.removeEventListener('abort', cancel);
+    }
     const end = rows.pop();
     if (end?.[0] !== 0n) throw errorOf(end, signal);
     if (warn && end[4]) process.emitWarning(end[4], 'HoldfastWarning');
@@ -88,16 +80,14 @@ async function call(op, handle, options = {}, pending = undefined) {
 
 // A C string ends at a NUL: a name with one must not become another name.
 function plain(text, what) {
-    if (typeof text !== 'string') throw new Invalid(`${what} is a string`);
-    if (/[\0\p{Surrogate}]/u.test(text)) throw new Invalid(`${what} is valid text without control characters`);
-    return text;
+    if (typeof text === 'string' && !/[\0\p{Surrogate}]/u.test(text)) return text;
+    throw new Invalid(`${what} is a string of valid text without control characters`);
 }
 const wordsOf = (words) => Object.entries(words).map(([what, text]) => plain(text, what)).join('\0');
 
 function ms(value, what) {
-    if (typeof value !== 'number' || !(value >= 0 && value < 2 ** 50))
-        throw new Invalid(`${what} is a number of milliseconds, not ${String(value)}`);
-    return Math.ceil(value);
+    if (typeof value === 'number' && value >= 0 && value < 2 ** 50) return Math.ceil(value);
+    throw new Invalid(`${what} is a number of milliseconds, not ${String(value)}`);
 }
 const waitMs = (wait) => (wait === Infinity ? -1 : ms(wait, 'a wait'));
 const ttlMs = (ttl) => (ttl === undefined ? 0 : Math.min(Math.max(1, ms(ttl, 'a ttl')), 2 ** 32 - 1));
@@ -111,20 +101,19 @@ const forgotten = new FinalizationRegistry(({ op, target, what, store, options }
 
 const [own, live, ask, end] = ['own', 'live', 'ask', 'end'].map(Symbol); // not for users, and not shown
 class Handle {
-    #own;
     constructor(op, handle, what, over, store) {
-        this.#own = { op, handle: Number(handle), target: Number(handle), what, over, store, pending: new Map(), ended: undefined };
-        forgotten.register(this, this.#own, this);
+        const value = { op, handle: Number(handle), target: Number(handle), what, over, store, pending: new Map(), ended: undefined };
+        Object.defineProperty(this, own, { value });
+        forgotten.register(this, value, this);
     }
-    get [own]() { return this.#own; }
     get [live]() {
-        if (this.#own.ended) throw new Invalid(this.#own.what + this.#own.over);
-        return this.#own.handle;
+        if (this[own].ended) throw new Invalid(this[own].what + this[own].over);
+        return this[own].handle;
     }
-    [ask](op, options) { return call(op, this[live], options, this.#own.pending); }
-    [asyncDispose]() { return (this.#own.ended ??= this.#end()); }
+    [ask](op, options) { return call(op, this[live], options, this[own].pending); }
+    [asyncDispose]() { return (this[own].ended ??= this.#end()); }
     async #end() {
-        const { op, handle, target, pending, options } = this.#own;
+        const { op, handle, target, pending, options } = this[own];
         forgotten.unregister(this);
         waiting.delete(-handle);
         if (op === CLOSE) for (const id of pending.keys()) begin(CANCEL, id);
@@ -134,9 +123,13 @@ class Handle {
 }
 
 // Whoever has the signal has the lease: it is not collected.
-function abortOf(lease) {
+function abortOf(lease, signals = []) {
     const abort = new AbortController();
     Object.defineProperty(abort.signal, own, { value: lease });
+    for (const signal of signals) {
+        signal.addEventListener('abort', () => abort.abort(signal.reason));
+        if (signal.aborted) abort.abort(signal.reason);
+    }
     return abort;
 }
 
@@ -182,11 +175,8 @@ class Lease extends Handle {
 
 // What once() lends to the work: the lock, while it is ours. What was opened for it is closed if nobody ends the work.
 class Turn extends Lease {
-    constructor(store, key, [once, , lease, token, slot]) {
-        super(store, key, lease, token);
-        Object.assign(this[own], { op: CLOSE, target: Number(once) });
-        Object.assign(this, { slot, output: '' });
-    }
+    slot;
+    output = '';
     async [asyncDispose]() { throw new Invalid(`${this[own].what}: it is given back when the work is over`); }
     async [end](ending) {
         Object.assign(this[own], { op: END, options: { numbers: [ending], data: Buffer.from(this.output), warn: true } });
@@ -210,15 +200,7 @@ class Leases extends Array {
     #abort;
     static get [Symbol.species]() { return Array; }
     get remaining() { return Math.min(...this.map((lease) => lease.remaining)); }
-    get signal() {
-        if (this.#abort !== undefined) return this.#abort.signal;
-        const abort = (this.#abort = abortOf(this));
-        for (const { signal } of this) {
-            signal.addEventListener('abort', () => abort.abort(signal.reason));
-            if (signal.aborted) abort.abort(signal.reason);
-        }
-        return abort.signal;
-    }
+    get signal() { return (this.#abort ??= abortOf(this, this.map((lease) => lease.signal))).signal; }
     check() { this.forEach((lease) => lease.check()); }
     async release() {
         const errors = [];
@@ -272,11 +254,12 @@ class Store extends Handle {
         const numbers = Object.entries({ per, startBy, keep, retryAfter, retries }).map(([what, value]) => ms(value, what));
         numbers.unshift(ttlMs(ttl), waitMs(wait), slack < 0 ? -1 : ms(slack, 'slack'), holdCrashed ? 1 : 0);
         let rows = await this[ask](ONCE, { words, numbers, signal, warn: true });
-        const once = Number(rows[0][0]);
+        const target = Number(rows[0][0]);
         let [ran, value] = [false, undefined];
         try {
-            for (; rows[0][2] !== 0n; rows = await call(BEGIN, once, { signal: ran ? undefined : signal }, this[own].pending)) {
-                const turn = new Turn(this, key, rows[0]);
+            for (; rows[0][2] !== 0n; rows = await call(BEGIN, target, { signal: ran ? undefined : signal }, this[own].pending)) {
+                const turn = Object.assign(new Turn(this, key, rows[0][2], rows[0][3]), { slot: rows[0][4] });
+                Object.assign(turn[own], { op: CLOSE, target });
                 try {
                     value = await work(turn);
                     ran = true;
@@ -290,7 +273,7 @@ class Store extends Handle {
             return { outcome: OUTCOMES[outcome], ran, value, slot, by, text: String(text), token,
                 since: since < 0 ? null : dateOf(since), output };
         } finally {
-            await call(CLOSE, once).catch(() => {});
+            await call(CLOSE, target).catch(() => {});
         }
     }
     close() { return this[asyncDispose](); }
