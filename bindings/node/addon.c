@@ -18,8 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define LOOK_US   100  /* how long the event loop stands still for an answer at the most, */
-#define LOOKS_MAX 20   /* and how often before it goes round */
+#define LOOK_US   100  /* how long the event loop stands still for an answer at the most */
 #define AREA_SIZE 4096 /* bytes that index.js shares: numbers of a call, and its reply if it fits */
 
 /* What a thread does, and what is done at once. The same numbers stand in index.js. */
@@ -38,7 +37,7 @@ struct job {
     struct job *next;
     struct addon *addon;
     int op, cancel_fd;
-    bool has_thread;
+    bool has_thread, looks; /* looks: for an answer */
     pthread_t thread;
     int64_t id, n[9];
     union { /* what it is about */
@@ -64,7 +63,6 @@ struct addon {
     double *area;
     struct job *jobs; /* that it was not told of yet: the process lives while there are any */
     struct opened *opened;
-    unsigned looks; /* since the event loop went round */
     bool ended;
 };
 
@@ -349,7 +347,6 @@ static void tell(napi_env env, napi_value none, void *context, void *data)
 
     (void)none;
     if (env != NULL) {
-        addon->looks = 0;
         for (at = &addon->jobs; *at != NULL && *at != job;)
             at = &(*at)->next;
         if (*at == job && (*at = job->next) == NULL && addon->jobs == NULL)
@@ -375,40 +372,34 @@ static bool begin(struct addon *addon, struct job *job)
         job->loss = hf_lease_loss(job->lease);
         job->call = must(hf_begin_release(job->lease));
     }
-    if (job->call == NULL || ++addon->looks > LOOKS_MAX || !hf_call_answered(job->call, LOOK_US))
+    if (job->call == NULL || !job->looks || !hf_call_answered(job->call, LOOK_US))
         return false;
     do_job(job);
     return true;
 }
 
-/* True: a thread does it. False without a reply: there is none, and it need not be done. */
-static bool hand_over(struct addon *addon, struct job *job)
+/* The event loop hears of it from a thread. Without a reply there is none, and it need not be
+ * done. */
+static void hand_over(napi_env env, struct addon *addon, struct job *job)
 {
+    bool open = !addon->ended && job->cancel_fd >= 0;
     struct opened **at = &addon->opened;
 
-    if (addon->ended || job->cancel_fd < 0)
-        return false;
-    while (job->op == CLOSE && *at != job->in)
-        at = &(*at)->next;
-    if (job->op == CLOSE)
-        *at = job->in->next;
-    job->has_thread = pthread_create(&job->thread, NULL, run, job) == 0;
-    if (job->has_thread)
-        return true;
-    (void)cancel(job);
-    if (job->call != NULL || job->op == CLOSE || job->op == END)
-        do_job(job);
-    return false;
-}
-
-/* By the event loop, which hears of it from a thread or, so that it goes round, from here. */
-static void go_round(napi_env env, struct addon *addon, struct job *job)
-{
     napi_ref_threadsafe_function(env, addon->tell);
     job->next = addon->jobs;
     addon->jobs = job;
-    if (job->reply != NULL || !hand_over(addon, job))
-        (void)napi_call_threadsafe_function(addon->tell, job, napi_tsfn_nonblocking);
+    while (open && job->op == CLOSE && *at != job->in)
+        at = &(*at)->next;
+    if (open && job->op == CLOSE)
+        *at = job->in->next;
+    job->has_thread = open && pthread_create(&job->thread, NULL, run, job) == 0;
+    if (job->has_thread)
+        return;
+    if (open && (job->call != NULL || job->op == CLOSE || job->op == BEGIN || job->op == END)) {
+        (void)cancel(job);
+        do_job(job);
+    }
+    (void)napi_call_threadsafe_function(addon->tell, job, napi_tsfn_nonblocking);
 }
 
 static void set_options(struct job *job)
@@ -437,8 +428,9 @@ static struct job *read_job(napi_env env, struct addon *addon, const napi_value 
     job->op = (int)area[0];
     job->id = (int64_t)area[1];
     job->in = (void *)(intptr_t)area[2];
+    job->looks = area[3] != 0;
     for (int i = 0; i < 9; i++)
-        job->n[i] = (int64_t)area[3 + i];
+        job->n[i] = (int64_t)area[4 + i];
     napi_get_value_string_utf8(env, args[0], job->text, len + 1, &len);
     for (char *word = job->text; word <= job->text + len && job->count < HF_SEVERAL_MAX + 2;) {
         job->words[job->count++] = *word != 0 ? word : NULL;
@@ -467,8 +459,8 @@ static napi_value start(napi_env env, napi_callback_info info)
     job = read_job(env, addon, args);
     if (job->op >= LOOK) {
         do_job(job);
-    } else if (!begin(addon, job) || addon->looks == LOOKS_MAX) {
-        go_round(env, addon, job);
+    } else if (!begin(addon, job)) {
+        hand_over(env, addon, job);
         return NULL;
     }
     reply = reply_of(env, addon, job);

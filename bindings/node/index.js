@@ -25,14 +25,15 @@ if (has[0] !== needs[0] || has[1] < needs[1])
 
 // A reply is rows of four numbers, a text and bytes; the last one tells how the call ended. No row at all: NoMemory.
 const viewsOf = (buffer) => [new BigInt64Array(buffer), Buffer.from(buffer)];
-const [given, shared] = [new Float64Array(native.area), viewsOf(native.area)];
+const [given, shared, none] = [new Float64Array(native.area), viewsOf(native.area), Buffer.alloc(0)];
 function rowsOf(reply) {
     const [cells, chars] = typeof reply === 'number' ? shared : viewsOf(reply);
     const rows = [];
     for (let at = 0; at < (reply.byteLength ?? reply);) {
         const [i, data] = [at / 8, at + 48 + Number(cells[at / 8 + 4])];
         const end = data + Number(cells[i + 5]);
-        rows.push([cells[i], cells[i + 1], cells[i + 2], cells[i + 3], chars.utf8Slice(at + 48, data), chars.subarray(data, end)]);
+        rows.push([cells[i], cells[i + 1], cells[i + 2], cells[i + 3], chars.utf8Slice(at + 48, data),
+            end > data ? Buffer.from(chars.subarray(data, end)) : none]);
         at = (end + 7) & ~7;
     }
     return rows;
@@ -46,12 +47,13 @@ function errorOf([status, loss, retryAfter, , text] = [12n], signal = undefined)
     return error;
 }
 
-let last = 0;
+const LOOKS_MAX = 20; // so often the event loop stands still for an answer before it goes round
+let [last, looks] = [0, 0];
 const waiting = new Map(); // for replies, by the number of the call; and for the loss of leases
 native.heard = (id, reply) => waiting.get(id)?.(rowsOf(reply));
 function begin(op, id = 0, handle = 0, { numbers = [], words = '', data } = {}) {
-    const all = [op, id, handle, ...numbers];
-    for (let i = 0; i < 12; i++) given[i] = all[i] ?? 0;
+    const all = [op, id, handle, looks <= LOOKS_MAX ? 1 : 0, ...numbers];
+    for (let i = 0; i < 13; i++) given[i] = all[i] ?? 0;
     const reply = native.call(words, data);
     return reply === undefined ? undefined : rowsOf(reply);
 }
@@ -62,6 +64,8 @@ async function call(op, handle, options = {}, pending = new Map()) {
     const { signal, warn } = options;
     if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
     const id = ++last;
+    const lastLook = (op === LOCK || op === RELEASE) && ++looks === LOOKS_MAX;
+    const round = lastLook ? new Promise(setImmediate).then(() => { looks = 0; }) : undefined;
     let rows = begin(op, id, handle, options);
     if (rows === undefined) {
         const cancel = () => begin(CANCEL, id);
@@ -72,6 +76,7 @@ async function call(op, handle, options = {}, pending = new Map()) {
         pending.delete(id);
         signal?.removeEventListener('abort', cancel);
     }
+    if (round) await round;
     const end = rows.pop();
     if (end?.[0] !== 0n) throw errorOf(end, signal);
     if (warn && end[4]) process.emitWarning(end[4], 'HoldfastWarning');
@@ -269,7 +274,7 @@ class Store extends Handle {
                 }
                 if (ran) await turn[end](SUCCESS);
             }
-            const [[, outcome, , , slot, text], [token, since, , , by, output] = [0n, -1n, 0, 0, '', Buffer.alloc(0)]] = rows;
+            const [[, outcome, , , slot, text], [token, since, , , by, output] = [0n, -1n, 0, 0, '', none]] = rows;
             return { outcome: OUTCOMES[outcome], ran, value, slot, by, text: String(text), token,
                 since: since < 0 ? null : dateOf(since), output };
         } finally {
