@@ -20,11 +20,86 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/cgo"
 	"strings"
 	"sync"
 	"time"
 	"unsafe"
 )
+
+type cStatus = C.enum_hf_status
+type cError = C.struct_hf_error
+
+// A Status is what the library answers, one for each kind of failure:
+// errors.Is(err, holdfast.Busy). An *Error tells more.
+type Status int
+
+// The statuses that are failures; holdfast.h says when each is answered.
+const (
+	Busy Status = iota + 1
+	Lost
+	Stale
+	Cancelled
+	Unknown
+	Unreachable
+	Quarantine
+	Denied
+	Invalid
+	Unsupported
+	Corrupt
+	NoMemory
+)
+
+func (s Status) Error() string { return C.GoString(C.hf_status_text(cStatus(s))) }
+
+// A Reason is why a lease was lost.
+type Reason string
+
+// The reasons, in the order of enum hf_loss.
+const (
+	Expired          Reason = "expired"
+	Taken            Reason = "taken"
+	Broken           Reason = "broken"
+	StoreUnreachable Reason = "unreachable"
+	Forgotten        Reason = "forgotten"
+	Closed           Reason = "closed"
+)
+
+var reasons = [...]Reason{"", Expired, Taken, Broken, StoreUnreachable, Forgotten, Closed}
+
+// An Error is a failure, with the library's text.
+type Error struct {
+	Status     Status
+	Text       string
+	RetryAfter time.Duration // with Quarantine: when the store opens
+	Reason     Reason        // with Lost; "" if only the release found out
+	cause      error         // with Cancelled: what ended the context
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Is makes errors.Is(err, holdfast.Busy) true for the error's own status.
+func (e *Error) Is(target error) bool { return target == error(e.Status) }
+
+// Unwrap is the context's error, with Cancelled.
+func (e *Error) Unwrap() error { return e.cause }
+
+// failure is the error of what the library answered; a warning is told.
+func (s *Store) failure(status cStatus, err *cError, loss C.enum_hf_loss) error {
+	if status == C.HF_OK {
+		if err.text[0] != 0 && s.warn != nil {
+			s.warn(C.GoString(&err.text[0]))
+		}
+		return nil
+	}
+	e := &Error{Status: Status(status), Text: C.GoString(&err.text[0]), RetryAfter: duration(err.retry_after_ms)}
+	if e.Status == Lost && int(loss) < len(reasons) {
+		e.Reason = reasons[loss]
+	}
+	return e
+}
+
+func invalid(text string) error { return &Error{Status: Invalid, Text: text} }
 
 // Forever is a Wait without limit. Whatever is less, as what time.Until says of a deadline that has passed, is none.
 const Forever = time.Duration(-1)
@@ -45,11 +120,6 @@ type Options struct {
 	Spread   bool          // of Any: the names are tried from a random one on
 }
 
-func (o *Options) want(count int, all bool) C.struct_want {
-	return C.struct_want{count: C.size_t(count), all: C.bool(all), ttl_ms: ttlMillis(o.TTL), wait_ms: waitMillis(o.Wait),
-		no_keeper: C.bool(o.NoKeeper), spread: C.bool(o.Spread)}
-}
-
 // Version is that of the library that runs.
 func Version() string { return C.GoString(C.hf_version()) }
 
@@ -64,14 +134,25 @@ func mismatch() error {
 		"one of the same major version, and libholdfast.so.0 is %s", C.HF_VERSION_MAJOR, C.HF_VERSION_MINOR, Version())}
 }
 
-// text is the string as C knows it, NULL for an empty one. A NUL becomes another control character: a name must not
-// become another name.
-func text(s string) *C.char {
+// text is the string as C knows it, NULL for an empty one, in buffer if it fits; one with a NUL is refused before.
+func text(s string, buffer ...byte) *C.char {
 	if s == "" {
 		return nil
 	}
-	return (*C.char)(unsafe.Pointer(&append([]byte(strings.ReplaceAll(s, "\x00", "\x01")), 0)[0]))
+	return (*C.char)(unsafe.Pointer(&append(append(buffer, s...), 0)[0]))
 }
+
+// clean refuses what would be another text in C, where it would end at its NUL.
+func clean(texts []string) error {
+	for _, text := range texts {
+		if strings.IndexByte(text, 0) >= 0 {
+			return invalid("a name, label or other text has a NUL byte; control characters are not allowed")
+		}
+	}
+	return nil
+}
+
+func duration(ms C.int64_t) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 func millis(d time.Duration) C.int64_t {
 	if d < 0 {
@@ -107,24 +188,23 @@ type Store struct {
 
 // cancellable runs call with a descriptor that is set when ctx or the store end: what a wait needs.
 func (s *Store) cancellable(ctx context.Context, call func(fd C.int) error) error {
-	fd := C.new_event()
+	fd := C.int(0)
+	for fd == 0 { // which means none to the library: whoever closed stdin may be given it here
+		fd = C.eventfd(0, C.EFD_CLOEXEC|C.EFD_NONBLOCK)
+	}
 	if fd < 0 {
 		return &Error{Status: NoMemory, Text: "no descriptor can be had to cancel a wait by"}
 	}
-	ended, left := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
+	defer close(ended)
 	go func() {
-		defer close(left)
 		select {
 		case <-ctx.Done():
 		case <-s.open.Done():
 		case <-ended:
-			return
 		}
 		C.eventfd_write(fd, 1)
-	}()
-	defer func() {
-		close(ended)
-		<-left
+		<-ended
 		C.close(fd)
 	}()
 	err := call(fd)
@@ -136,13 +216,12 @@ func (s *Store) cancellable(ctx context.Context, call func(fd C.int) error) erro
 
 // Open opens the store that url names; "" is the embedded store.
 func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) {
-	if strings.IndexByte(url, 0) >= 0 {
-		return nil, invalid("a URL has no control characters")
+	for _, err := range []error{clean([]string{url}), mismatch()} {
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err := mismatch(); err != nil {
-		return nil, err
-	}
-	store, e := &Store{warn: options.Warning}, new(C.struct_hf_error)
+	store, e := &Store{warn: options.Warning}, new(cError)
 	store.open, store.end = context.WithCancel(context.Background())
 	err := store.cancellable(ctx, func(fd C.int) error {
 		how := C.struct_hf_open_options{size: C.sizeof_struct_hf_open_options, wait_ms: waitMillis(options.Wait), cancel_fd: fd}
@@ -168,84 +247,83 @@ func (s *Store) Close() {
 	defer s.mu.Unlock()
 	C.hf_close(s.hf)
 	s.hf = nil
-	runtime.SetFinalizer(s, nil)
 }
 
-// enter begins a call, unless the store is closed; s.mu.RUnlock ends it.
-func (s *Store) enter() error {
-	s.mu.RLock()
-	if s.hf != nil {
-		return nil
-	}
-	s.mu.RUnlock()
-	return invalid("store " + s.url + " is closed")
-}
-
-func (s *Store) use(call func(e *C.struct_hf_error) C.enum_hf_status) error {
-	if err := s.enter(); err != nil {
+// use runs call, which is given texts, unless the store is closed.
+func (s *Store) use(e *cError, call func(e *cError) cStatus, texts ...string) error {
+	if err := clean(texts); err != nil {
 		return err
 	}
+	s.mu.RLock()
 	defer s.mu.RUnlock()
-	e := new(C.struct_hf_error)
+	if s.hf == nil {
+		return invalid("store " + s.url + " is closed")
+	}
 	return s.failure(call(e), e, 0)
 }
 
-func (s *Store) try(names, label string, want C.struct_want, fd C.int, taken *C.struct_taken, e *C.struct_hf_error) error {
-	if err := s.enter(); err != nil {
-		return err
+// take takes one of the names, or all. Ending ctx, or the store, ends the wait.
+func (s *Store) take(ctx context.Context, names []string, o *Options, all bool, taken *C.struct_taken, h *hold) error {
+	lines := strings.Join(names, "\n")
+	try := func(fd C.int) error {
+		want := C.struct_want{count: C.size_t(len(names)), all: C.bool(all), no_keeper: C.bool(o.NoKeeper),
+			spread: C.bool(o.Spread), ttl_ms: ttlMillis(o.TTL), wait_ms: waitMillis(o.Wait), cancel_fd: fd}
+		return s.use(&h.err, func(e *cError) cStatus {
+			return C.take(C.uintptr_t(uintptr(unsafe.Pointer(s.hf))), text(lines, h.names[:0]...), text(o.Label, h.label[:0]...),
+				want, taken, e)
+		}, lines, o.Label)
 	}
-	want.cancel_fd = fd
-	status := C.take(C.uintptr_t(uintptr(unsafe.Pointer(s.hf))), names, label, want, taken, e)
-	s.mu.RUnlock()
-	return s.failure(status, e, 0)
-}
-
-// take takes what is wanted of the names, a line each. Ending ctx, or the store, ends the wait.
-func (s *Store) take(ctx context.Context, names, label string, want C.struct_want, taken *C.struct_taken,
-	e *C.struct_hf_error) error {
-	if want.wait_ms == 0 && ctx.Err() == nil {
-		return s.try(names, label, want, 0, taken, e)
+	if waitMillis(o.Wait) == 0 && ctx.Err() == nil {
+		return try(0)
 	}
-	return s.cancellable(ctx, func(fd C.int) error { return s.try(names, label, want, fd, taken, e) })
+	return s.cancellable(ctx, try)
 }
 
 // Lock takes the lock. Ending ctx ends the wait and leaves the queue.
 func (s *Store) Lock(ctx context.Context, name string, options Options) (*Lease, error) {
-	return s.first(ctx, name, 1, &options)
+	return s.Any(ctx, []string{name}, options)
 }
 
-// first takes one of the names, a line each.
-func (s *Store) first(ctx context.Context, names string, count int, options *Options) (*Lease, error) {
+// Any takes one of several locks, the first that is free; its Name says which. It waits for all of them at once.
+func (s *Store) Any(ctx context.Context, names []string, options Options) (*Lease, error) {
 	h := holds.Get().(*hold)
-	if err := s.take(ctx, names, options.Label, options.want(count, false), &h.taken, &h.err); err != nil {
+	if err := s.take(ctx, names, &options, false, &h.taken, h); err != nil {
 		holds.Put(h)
 		return nil, err
 	}
-	if count > 1 {
-		names = strings.Split(names, "\n")[h.taken.which]
+	return &Lease{hold: h, store: s, name: names[h.taken.which], token: uint64(h.taken.token)}, nil
+}
+
+// All takes several locks, all or nothing, in one order for everybody: no two callers wait for each other.
+func (s *Store) All(ctx context.Context, names []string, options Options) (Leases, error) {
+	taken, leases := make([]C.struct_taken, len(names)+1), make(Leases, len(names))
+	if err := s.take(ctx, names, &options, true, &taken[0], new(hold)); err != nil {
+		return nil, err
 	}
-	return &Lease{hold: h, store: s, name: names, token: uint64(h.taken.token)}, nil
+	for i, name := range names {
+		leases[i] = &Lease{hold: holds.Get().(*hold), store: s, name: name, token: uint64(taken[i].token)}
+		leases[i].hold.taken = taken[i]
+	}
+	return leases, nil
 }
 
 // With holds the lock while body runs; its context ends when the lease is lost. It returns a Lost error if body
 // succeeded and the lease was lost, and body's own error if it failed.
 func (s *Store) With(ctx context.Context, name string, options Options, body func(context.Context, *Lease) error) error {
-	lease, err := s.Lock(ctx, name, options)
-	return scope(ctx, lease, err, body)
+	return s.WithAll(ctx, []string{name}, options, func(ctx context.Context, all Leases) error { return body(ctx, all[0]) })
 }
 
-func scope[L interface {
-	Context(context.Context) context.Context
-	Release() error
-}](ctx context.Context, held L, err error, body func(context.Context, L) error) error {
+// WithAll is With for several locks: its context ends when one of them is lost.
+func (s *Store) WithAll(ctx context.Context, names []string, options Options, body func(context.Context, Leases) error) error {
+	all, err := s.All(ctx, names, options)
 	if err != nil {
 		return err
 	}
-	defer held.Release() // if body panics
-	if err = body(held.Context(ctx), held); err != nil {
+	defer all.Release() // if body panics
+	if err = body(all.Context(ctx), all); err != nil {
 		return err
 	}
-	return held.Release()
+	return all.Release()
 }
 
 // Elect stands for one term as leader; the token is the term. options.Address is told to those who ask Leader.
@@ -254,14 +332,13 @@ func (s *Store) Elect(ctx context.Context, name string, options Options) (*Lease
 		options.Wait = Forever
 	}
 	lease, err := s.Lock(ctx, name, options)
-	if err != nil || options.Address == "" {
-		return lease, err
+	if err == nil && options.Address != "" {
+		if err = lease.Put(C.HF_LEADER_KEY, []byte(options.Address), 0); err != nil {
+			_ = lease.Release()
+			return nil, err
+		}
 	}
-	if err = lease.Put("leader", []byte(options.Address), 0); err != nil {
-		_ = lease.Release()
-		return nil, err
-	}
-	return lease, nil
+	return lease, err
 }
 
 // A Leader is who leads, as a reader saw it a moment ago. Below 0: not known.
@@ -279,37 +356,44 @@ type Record struct {
 	Written, Until time.Time // by the store's clock; Until is zero for ever
 }
 
-func (s *Store) look(leader bool, name, prefix string, each func(*C.struct_hf_record)) error {
-	var rows *C.struct_row
-	err := s.use(func(e *C.struct_hf_error) C.enum_hf_status {
-		return C.look(s.hf, C.bool(leader), text(name), text(prefix), &rows, e)
-	})
-	for row := rows; row != nil && err == nil; row = row.next {
-		each(&row.record)
+//export holdfast_go_record
+func holdfast_go_record(r *C.struct_hf_record, to unsafe.Pointer) C.bool {
+	record := Record{C.GoString(r.key), C.GoBytes(r.value, C.int(r.value_len)), uint64(r.token), uint64(r.number),
+		time.UnixMilli(int64(r.written_ms)), time.Time{}}
+	if r.until_ms != 0 {
+		record.Until = time.UnixMilli(int64(r.until_ms))
 	}
-	C.free_rows(rows)
-	return err
+	found := (*cgo.Handle)(to).Value().(*[]Record)
+	*found = append(*found, record)
+	return true
+}
+
+//export holdfast_go_leader
+func holdfast_go_leader(l *C.struct_hf_leader, to unsafe.Pointer) {
+	*(*cgo.Handle)(to).Value().(**Leader) = &Leader{uint64(l.term), C.GoString(l.label), C.GoString(l.address),
+		duration(l.age_ms), duration(l.remaining_ms)}
+}
+
+// told runs call, which has to told by calling one of the above.
+func (s *Store) told(to any, call func(to unsafe.Pointer, e *cError) cStatus, texts ...string) error {
+	handle := cgo.NewHandle(to)
+	defer handle.Delete()
+	return s.use(new(cError), func(e *cError) cStatus { return call(unsafe.Pointer(&handle), e) }, texts...)
 }
 
 // Leader tells who leads, or nil.
 func (s *Store) Leader(name string) (leader *Leader, err error) {
-	err = s.look(true, name, "", func(r *C.struct_hf_record) {
-		leader = &Leader{uint64(r.token), C.GoString(r.key), string(C.GoBytes(r.value, C.int(r.value_len))),
-			time.Duration(r.written_ms) * time.Millisecond, time.Duration(r.until_ms) * time.Millisecond}
-	})
+	err = s.told(&leader, func(to unsafe.Pointer, e *cError) cStatus {
+		return C.hf_leader(s.hf, text(name), (*C.hf_leader_fn)(C.holdfast_go_leader), to, e)
+	}, name)
 	return leader, err
 }
 
 // Records are those of the lock whose keys start with prefix.
 func (s *Store) Records(name, prefix string) (found []Record, err error) {
-	err = s.look(false, name, prefix, func(r *C.struct_hf_record) {
-		record := Record{C.GoString(r.key), C.GoBytes(r.value, C.int(r.value_len)), uint64(r.token), uint64(r.number),
-			time.UnixMilli(int64(r.written_ms)), time.Time{}}
-		if r.until_ms != 0 {
-			record.Until = time.UnixMilli(int64(r.until_ms))
-		}
-		found = append(found, record)
-	})
+	err = s.told(&found, func(to unsafe.Pointer, e *cError) cStatus {
+		return C.hf_record_list(s.hf, text(name), text(prefix), (*C.hf_record_fn)(C.holdfast_go_record), to, e)
+	}, name, prefix)
 	return found, err
 }
 
@@ -328,7 +412,7 @@ func (s *Store) Get(name, key string) (*Record, error) {
 // only a fence keeps the late one out. It returns a Lost error if that hold is not the present one.
 func (s *Store) Break(name string, token uint64, reason string, now bool) error {
 	how := C.struct_hf_break_options{size: C.sizeof_struct_hf_break_options, reason: text(reason), now: C.bool(now)}
-	return s.use(func(e *C.struct_hf_error) C.enum_hf_status {
+	return s.use(new(cError), func(e *cError) cStatus {
 		return C.break_hold(s.hf, text(name), C.uint64_t(token), how, e)
-	})
+	}, name, reason)
 }

@@ -40,21 +40,21 @@ type Result struct {
 // when the lease is lost. It returns body's error if this call is what failed; what others did, the result tells.
 func (s *Store) Once(ctx context.Context, key string, options OnceOptions, body func(context.Context, *Job) error) (
 	result Result, err error) {
-	o := C.struct_hf_once_options{size: C.sizeof_struct_hf_once_options, per_ms: millis(options.Per),
-		slack_ms: millis(options.Slack), start_by_ms: millis(options.StartBy), keep_ms: millis(options.Keep),
-		at: text(options.At), tz: text(options.TZ), label: text(options.Label), retries: C.uint32_t(options.Retries),
-		retry_after_ms: millis(options.RetryAfter), hold_crashed: C.bool(options.HoldCrashed),
-		ttl_ms: ttlMillis(options.TTL), wait_ms: waitMillis(options.Wait)}
 	err = s.cancellable(ctx, func(fd C.int) error {
 		var once *C.struct_hf_once
-		o.cancel_fd = fd
-		err := s.use(func(e *C.struct_hf_error) C.enum_hf_status { return C.open_once(s.hf, text(key), o, &once, e) })
+		o := C.struct_hf_once_options{size: C.sizeof_struct_hf_once_options, per_ms: millis(options.Per),
+			slack_ms: millis(options.Slack), start_by_ms: millis(options.StartBy), keep_ms: millis(options.Keep),
+			at: text(options.At), tz: text(options.TZ), label: text(options.Label), retries: C.uint32_t(options.Retries),
+			retry_after_ms: millis(options.RetryAfter), hold_crashed: C.bool(options.HoldCrashed),
+			ttl_ms: ttlMillis(options.TTL), wait_ms: waitMillis(options.Wait), cancel_fd: fd}
+		err := s.use(new(cError), func(e *cError) cStatus { return C.open_once(s.hf, text(key), o, &once, e) },
+			key, options.At, options.TZ, options.Label)
 		if err != nil {
 			return err
 		}
 		defer C.hf_once_close(once)
 		for err == nil || result.Ran && C.hf_once_outcome(once) == C.HF_ONCE_OPEN && ctx.Err() == nil {
-			err = s.use(func(e *C.struct_hf_error) C.enum_hf_status { return C.hf_once_begin(once, e) })
+			err = s.use(new(cError), func(e *cError) cStatus { return C.hf_once_begin(once, e) })
 			if err != nil || C.hf_once_outcome(once) != C.HF_ONCE_RUN {
 				break
 			}
@@ -77,7 +77,7 @@ func (s *Store) turn(ctx context.Context, key string, once *C.struct_hf_once, bo
 	lease.hold.taken.lease = C.uintptr_t(uintptr(unsafe.Pointer(hf)))
 	defer func() {
 		_ = lease.Release()
-		e, loss := new(C.struct_hf_error), C.hf_lease_loss(hf)
+		e, loss := new(cError), C.hf_lease_loss(hf)
 		if unrecorded := s.failure(C.hf_once_end(once, ending, 1, nil, 0, e), e, loss); err == nil {
 			err = unrecorded
 		}
