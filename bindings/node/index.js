@@ -1,8 +1,7 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const [OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, ONCE, BEGIN, END, SHUT,
-    RELEASE, RENEW, PUT, LOOK, WATCH, CANCEL, EXIT] = Array(19).keys();
+const [OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, ONCE, BEGIN, END, RELEASE, RENEW, PUT, LOOK, CANCEL, EXIT] = Array(17).keys();
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
 const OUTCOMES = ['open', 'run', 'done', 'failed', 'late', 'held'];
 const [SUCCESS, FAILURE, CUT_OFF] = [1, 2, 3]; // how a turn of once() ends
@@ -10,23 +9,8 @@ const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbo
 
 class HoldfastError extends Error {}
 const errors = Object.fromEntries(['Busy', 'Lost', 'Stale', 'Cancelled', 'Unknown', 'Unreachable', 'Quarantine', 'Denied',
-    'Invalid', 'Unsupported', 'Corrupt', 'NoMemory'].map((name) => {
-    const kind = { [name]: class extends HoldfastError {} }[name];
-    Object.defineProperty(kind.prototype, 'name', { value: name });
-    return [name, kind];
-}));
+    'Invalid', 'Unsupported', 'Corrupt', 'NoMemory'].map((name) => [name, { [name]: class extends HoldfastError { get name() { return name; } } }[name]]));
 const { Invalid, Lost, Cancelled, Quarantine } = errors;
-
-// A reply is rows of four numbers, a text and bytes (a character each); the last row tells how the call ended.
-const bytes = (data) => Buffer.from(data, 'latin1');
-function errorOf([status, loss, retryAfter, , text] = [12n], signal = undefined) { // no row at all: NoMemory
-    const kind = Object.values(errors)[Number(status) - 1] ?? HoldfastError;
-    const options = kind === Cancelled && signal?.aborted ? { cause: signal.reason } : undefined;
-    const error = new kind(text || 'no thread or descriptor can be had for this call', options);
-    if (kind === Lost) error.reason = loss > 0n ? REASONS[loss] : undefined;
-    if (kind === Quarantine) error.retryAfter = Number(retryAfter);
-    return error;
-}
 
 let native;
 try {
@@ -39,31 +23,60 @@ if (has[0] !== needs[0] || has[1] < needs[1])
     throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later one of the same major ` +
         `version, and libholdfast.so.0 is ${native.version}`);
 
-const now = (op, id = 0, handle = 0) => native.call(op, id, handle, 0, 0, 0, '');
-process.once('exit', () => now(EXIT));
-
-let last = 0;
-const waiting = new Map(); // for replies, by the number of the call; and for the loss of leases
-native.heard = (id, reply) => waiting.get(id)?.(reply);
-
-// The reply comes from another thread.
-function later(id, signal, pending) {
-    const cancel = () => now(CANCEL, id);
-    signal?.addEventListener('abort', cancel);
-    const reply = new Promise((resolve) => waiting.set(id, resolve)).finally(() => {
-        waiting.delete(id);
-        pending?.delete(id);
-        signal?.removeEventListener('abort', cancel);
-    });
-    pending?.set(id, reply);
-    return reply;
+// A reply is rows of four numbers, a text and bytes; the last one tells how the call ended. No row at all: NoMemory.
+const viewsOf = (buffer) => [new BigInt64Array(buffer), Buffer.from(buffer)];
+const [given, shared, none] = [new Float64Array(native.area), viewsOf(native.area), Buffer.alloc(0)];
+function rowsOf(reply) {
+    const [cells, chars] = typeof reply === 'number' ? shared : viewsOf(reply);
+    const rows = [];
+    for (let at = 0; at < (reply.byteLength ?? reply);) {
+        const [i, data] = [at / 8, at + 48 + Number(cells[at / 8 + 4])];
+        const end = data + Number(cells[i + 5]);
+        rows.push([cells[i], cells[i + 1], cells[i + 2], cells[i + 3], chars.utf8Slice(at + 48, data),
+            end > data ? Buffer.from(chars.subarray(data, end)) : none]);
+        at = (end + 7) & ~7;
+    }
+    return rows;
+}
+function errorOf([status, loss, retryAfter, , text] = [12n], signal = undefined) {
+    const kind = Object.values(errors)[Number(status) - 1] ?? HoldfastError;
+    const options = kind === Cancelled && signal?.aborted ? { cause: signal.reason } : undefined;
+    const error = new kind(text || 'no thread or descriptor can be had for this call', options);
+    if (kind === Lost) error.reason = loss > 0n ? REASONS[loss] : undefined;
+    if (kind === Quarantine) error.retryAfter = Number(retryAfter);
+    return error;
 }
 
-// A lock near by is answered at once: what only a wait needs is left to later().
-async function call(op, handle, { numbers = [], words = '', data, signal, warn } = {}, pending = undefined) {
+const LOOKS_MAX = 20; // so often the event loop stands still for an answer before it goes round
+let [last, looks] = [0, 0];
+const waiting = new Map(); // for replies, by the number of the call; and for the loss of leases
+native.heard = (id, reply) => waiting.get(id)?.(rowsOf(reply));
+function begin(op, id = 0, handle = 0, { numbers = [], words = '', data } = {}) {
+    const all = [op, id, handle, looks <= LOOKS_MAX ? 1 : 0, ...numbers];
+    for (let i = 0; i < 13; i++) given[i] = all[i] ?? 0;
+    const reply = native.call(words, data);
+    return reply === undefined ? undefined : rowsOf(reply);
+}
+process.once('exit', () => begin(EXIT));
+
+// A lock near by is answered at once; else the reply comes from another thread.
+async function call(op, handle, options = {}, pending = new Map()) {
+    const { signal, warn } = options;
     if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
     const id = ++last;
-    const rows = native.call(op, id, handle, numbers[0], numbers[1], numbers[2], words, data) ?? await later(id, signal, pending);
+    const lastLook = (op === LOCK || op === RELEASE) && ++looks === LOOKS_MAX;
+    const round = lastLook ? new Promise(setImmediate).then(() => { looks = 0; }) : undefined;
+    let rows = begin(op, id, handle, options);
+    if (rows === undefined) {
+        const cancel = () => begin(CANCEL, id);
+        signal?.addEventListener('abort', cancel);
+        pending.set(id, new Promise((resolve) => waiting.set(id, resolve)));
+        rows = await pending.get(id);
+        waiting.delete(id);
+        pending.delete(id);
+        signal?.removeEventListener('abort', cancel);
+    }
+    if (round) await round;
     const end = rows.pop();
     if (end?.[0] !== 0n) throw errorOf(end, signal);
     if (warn && end[4]) process.emitWarning(end[4], 'HoldfastWarning');
@@ -72,54 +85,56 @@ async function call(op, handle, { numbers = [], words = '', data, signal, warn }
 
 // A C string ends at a NUL: a name with one must not become another name.
 function plain(text, what) {
-    if (typeof text !== 'string') throw new Invalid(`${what} is a string`);
-    if (/[\0\p{Surrogate}]/u.test(text)) throw new Invalid(`${what} is valid text without control characters`);
-    return text;
+    if (typeof text === 'string' && !/[\0\p{Surrogate}]/u.test(text)) return text;
+    throw new Invalid(`${what} is a string of valid text without control characters`);
 }
+const wordsOf = (words) => Object.entries(words).map(([what, text]) => plain(text, what)).join('\0');
 
 function ms(value, what) {
-    if (typeof value !== 'number' || !(value >= 0 && value < 2 ** 50))
-        throw new Invalid(`${what} is a number of milliseconds, not ${String(value)}`);
-    return Math.ceil(value);
+    if (typeof value === 'number' && value >= 0 && value < 2 ** 50) return Math.ceil(value);
+    throw new Invalid(`${what} is a number of milliseconds, not ${String(value)}`);
 }
 const waitMs = (wait) => (wait === Infinity ? -1 : ms(wait, 'a wait'));
 const ttlMs = (ttl) => (ttl === undefined ? 0 : Math.min(Math.max(1, ms(ttl, 'a ttl')), 2 ** 32 - 1));
+const dateOf = (number) => new Date(Number(number));
 
 // What nobody released, or closed, is ended when it is collected. The store stays until its leases are.
-const forgotten = new FinalizationRegistry(({ op, target, what, watch, options }) => {
-    if (op !== CLOSE) process.emitWarning(`${what}: its lease was never released`, 'ResourceWarning');
-    waiting.delete(watch);
+const forgotten = new FinalizationRegistry(({ op, target, what, store, options }) => {
+    if (store) process.emitWarning(`${what}: its lease was never released`, 'ResourceWarning');
     call(op, target, options).catch(() => {});
 });
 
 const [own, live, ask, end] = ['own', 'live', 'ask', 'end'].map(Symbol); // not for users, and not shown
 class Handle {
-    #own;
     constructor(op, handle, what, over, store) {
-        this.#own = { op, handle, target: handle, what, over, store, pending: new Map(), ended: undefined, watch: undefined };
-        forgotten.register(this, this.#own, this);
+        const value = { op, handle: Number(handle), target: Number(handle), what, over, store, pending: new Map(), ended: undefined };
+        Object.defineProperty(this, own, { value });
+        forgotten.register(this, value, this);
     }
-    get [own]() { return this.#own; }
     get [live]() {
-        if (this.#own.ended) throw new Invalid(this.#own.what + this.#own.over);
-        return this.#own.handle;
+        if (this[own].ended) throw new Invalid(this[own].what + this[own].over);
+        return this[own].handle;
     }
-    [ask](op, options) { return call(op, this[live], options, this.#own.pending); }
-    [asyncDispose]() { return (this.#own.ended ??= this.#end()); }
+    [ask](op, options) { return call(op, this[live], options, this[own].pending); }
+    [asyncDispose]() { return (this[own].ended ??= this.#end()); }
     async #end() {
-        const { op, target, pending, watch, options } = this.#own;
+        const { op, handle, target, pending, options } = this[own];
         forgotten.unregister(this);
-        waiting.delete(watch);
-        if (op === CLOSE) for (const id of pending.keys()) now(CANCEL, id);
+        waiting.delete(-handle);
+        if (op === CLOSE) for (const id of pending.keys()) begin(CANCEL, id);
         if (pending.size > 0) await Promise.all(pending.values());
         return call(op, target, options);
     }
 }
 
 // Whoever has the signal has the lease: it is not collected.
-function abortOf(lease) {
+function abortOf(lease, signals = []) {
     const abort = new AbortController();
     Object.defineProperty(abort.signal, own, { value: lease });
+    for (const signal of signals) {
+        signal.addEventListener('abort', () => abort.abort(signal.reason));
+        if (signal.aborted) abort.abort(signal.reason);
+    }
     return abort;
 }
 
@@ -131,19 +146,21 @@ class Lease extends Handle {
         this.token = token;
     }
     #look() {
-        const [[left], end] = now(LOOK, 0, this[live]);
+        const [[left], end] = begin(LOOK, 0, this[live]);
         return { left, error: end[0] === 0n ? undefined : errorOf(end) };
+    }
+    #hear() {
+        const error = this.#abort && !this[own].ended && this.#look().error;
+        if (error) this.#abort.abort(error);
     }
     get remaining() { return this[own].ended ? 0 : Math.max(0, Number(this.#look().left)); }
     get loss() { return this.#look().error?.reason; }
     get signal() {
         if (this.#abort === undefined) {
-            const [id, weak] = [++last, new WeakRef(this)];
-            const [end] = now(WATCH, id, this[live]);
-            if (end[0] !== 0n) throw errorOf(end);
-            this[own].watch = id;
+            const weak = new WeakRef(this);
+            waiting.set(-this[live], () => weak.deref()?.#hear());
             this.#abort = abortOf(this);
-            waiting.set(id, (none, lease = weak.deref()) => lease?.#abort.abort(lease.#look().error));
+            this.#hear();
         }
         return this.#abort.signal;
     }
@@ -152,6 +169,8 @@ class Lease extends Handle {
         while (!error && left <= 0n) ({ left, error } = this.#look()); // less than a millisecond is left
         if (error) throw error;
     }
+    // The library tells nobody of a loss that a call finds if the lease is not kept.
+    [ask](op, options) { return super[ask](op, options).finally(() => this.#hear()); }
     async renew(ttl) { await this[ask](RENEW, { numbers: [ttlMs(ttl)] }); }
     async put(key, value, { keep = 0 } = {}) {
         await this[ask](PUT, { words: plain(key, 'a key'), data: Buffer.from(value), numbers: [ms(keep, 'keep')], warn: true });
@@ -159,19 +178,14 @@ class Lease extends Handle {
     release() { return this[asyncDispose](); }
 }
 
-// What once() lends to the work: the lock, while it is ours. Target and options tell how it ends.
+// What once() lends to the work: the lock, while it is ours. What was opened for it is closed if nobody ends the work.
 class Turn extends Lease {
-    constructor(store, key, [once, fd, , lease, slot], token) {
-        super(store, key, lease, token);
-        Object.assign(this[own], { op: SHUT, target: once, options: { numbers: [fd] } });
-        this.slot = slot;
-        this.output = '';
-    }
+    slot;
+    output = '';
     async [asyncDispose]() { throw new Invalid(`${this[own].what}: it is given back when the work is over`); }
     async [end](ending) {
         Object.assign(this[own], { op: END, options: { numbers: [ending], data: Buffer.from(this.output), warn: true } });
-        const [[outcome]] = await super[asyncDispose]();
-        return outcome;
+        return (await super[asyncDispose]())[0][0];
     }
 }
 
@@ -191,15 +205,7 @@ class Leases extends Array {
     #abort;
     static get [Symbol.species]() { return Array; }
     get remaining() { return Math.min(...this.map((lease) => lease.remaining)); }
-    get signal() {
-        if (this.#abort !== undefined) return this.#abort.signal;
-        const abort = (this.#abort = abortOf(this));
-        for (const { signal } of this) {
-            signal.addEventListener('abort', () => abort.abort(signal.reason));
-            if (signal.aborted) abort.abort(signal.reason);
-        }
-        return abort.signal;
-    }
+    get signal() { return (this.#abort ??= abortOf(this, this.map((lease) => lease.signal))).signal; }
     check() { this.forEach((lease) => lease.check()); }
     async release() {
         const errors = [];
@@ -217,9 +223,9 @@ class Store extends Handle {
     }
     async #take(op, names, { ttl, wait = 0, label = '', keep = true, spread = false, signal } = {}) {
         const words = [plain(label, 'a label'), ...names.map((name) => plain(name, 'a lock name'))].join('\0');
-        const numbers = [ttlMs(ttl), waitMs(wait), (keep ? 0 : 1) + (spread ? 2 : 0)];
+        const numbers = [ttlMs(ttl), waitMs(wait), keep ? 0 : 1, spread ? 1 : 0];
         const taken = await this[ask](op, { words, numbers, signal });
-        return taken.map((row) => new Lease(this, row[4], row[0], row[1]));
+        return taken.map(([handle, token, , , name]) => new Lease(this, name, handle, token));
     }
     async lock(name, options) { return (await this.#take(LOCK, [name], options))[0]; }
     async any(names, options) { return (await this.#take(ANY, names, options))[0]; }
@@ -235,52 +241,51 @@ class Store extends Handle {
         const [found] = await this[ask](LEADER, { words: plain(name, 'a lock name') });
         if (found === undefined) return null;
         const [age, remaining] = found.slice(1, 3).map((n) => (n < 0 ? null : Number(n)));
-        return { term: found[0], label: found[4], address: String(bytes(found[5])), age, remaining };
+        return { term: found[0], label: found[4], address: String(found[5]), age, remaining };
     }
     async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
     async records(name, prefix = '') {
-        const list = await this[ask](LIST, { words: `${plain(name, 'a lock name')}\0${plain(prefix, 'a prefix')}` });
-        return list.map(([token, number, written, until, key, value]) => ({ key, value: bytes(value), token, number,
-            written: new Date(Number(written)), until: until ? new Date(Number(until)) : null }));
+        const list = await this[ask](LIST, { words: wordsOf({ 'a lock name': name, 'a prefix': prefix }) });
+        return list.map(([token, number, written, until, key, value]) =>
+            ({ key, value, token, number, written: dateOf(written), until: until ? dateOf(until) : null }));
     }
     async break(name, token, { reason = '', now = false } = {}) {
-        await this[ask](BREAK, { words: `${plain(name, 'a lock name')}\0${plain(reason, 'a reason')}`,
-            numbers: [now ? 1 : 0, 0, BigInt(token)] });
+        const words = wordsOf({ 'a lock name': name, 'a reason': reason, 'a token': String(BigInt(token)) });
+        await this[ask](BREAK, { words, numbers: [now ? 1 : 0] });
     }
     async once(key, { per = 0, at = '', tz = '', slack = 0, startBy = 0, keep = 0, retryAfter = 0, retries = 0, holdCrashed = false,
         ttl, wait = 0, label = '', signal } = {}, work) {
-        const words = [plain(key, 'a key'), plain(at, 'at'), plain(tz, 'tz'), plain(label, 'a label')].join('\0');
-        const numbers = [ms(per, 'per'), slack < 0 ? -1 : ms(slack, 'slack'), ms(startBy, 'startBy'), ms(keep, 'keep'),
-            ms(retryAfter, 'retryAfter'), ms(retries, 'retries'), holdCrashed ? 1 : 0, ttlMs(ttl), waitMs(wait)];
-        const data = Buffer.from(BigInt64Array.from(numbers, BigInt).buffer);
-        let rows = await this[ask](ONCE, { words, data, numbers: [0, 1], signal, warn: true });
-        const [[once, fd]] = rows;
+        const words = wordsOf({ 'a label': label, 'a key': key, at, tz });
+        const numbers = Object.entries({ per, startBy, keep, retryAfter, retries }).map(([what, value]) => ms(value, what));
+        numbers.unshift(ttlMs(ttl), waitMs(wait), slack < 0 ? -1 : ms(slack, 'slack'), holdCrashed ? 1 : 0);
+        let rows = await this[ask](ONCE, { words, numbers, signal, warn: true });
+        const target = Number(rows[0][0]);
+        let [ran, value] = [false, undefined];
         try {
-            for (let ran = false, value; ;) {
-                const [about, [token, , , , text], record = [0n, -1n, -1n, 0n, '', '']] = rows;
-                if (about[3] === 0n) return { outcome: OUTCOMES[about[2]], ran, value, slot: about[4], by: record[4], text,
-                    token: record[0], since: record[1] < 0 ? null : new Date(Number(record[1])), output: bytes(record[5]) };
-                const turn = new Turn(this, key, about, token);
-                let failed = true;
+            for (; rows[0][2] !== 0n; rows = await call(BEGIN, target, { signal: ran ? undefined : signal }, this[own].pending)) {
+                const turn = Object.assign(new Turn(this, key, rows[0][2], rows[0][3]), { slot: rows[0][4] });
+                Object.assign(turn[own], { op: CLOSE, target });
                 try {
                     value = await work(turn);
-                    failed = false;
-                    await turn[end](SUCCESS);
+                    ran = true;
                 } catch (error) {
-                    if (!failed || await turn[end](signal?.aborted ? CUT_OFF : FAILURE).catch(() => 1n) !== 0n) throw error;
+                    const outcome = await turn[end](signal?.aborted ? CUT_OFF : FAILURE).catch(() => undefined);
+                    if (outcome !== 0n) throw error; // no other attempt
                 }
-                ran = !failed;
-                rows = await call(BEGIN, once, { numbers: [fd], signal: ran ? undefined : signal }, this[own].pending);
+                if (ran) await turn[end](SUCCESS);
             }
+            const [[, outcome, , , slot, text], [token, since, , , by, output] = [0n, -1n, 0, 0, '', none]] = rows;
+            return { outcome: OUTCOMES[outcome], ran, value, slot, by, text: String(text), token,
+                since: since < 0 ? null : dateOf(since), output };
         } finally {
-            await call(SHUT, once, { numbers: [fd] }).catch(() => {});
+            await call(CLOSE, target).catch(() => {});
         }
     }
     close() { return this[asyncDispose](); }
 }
 
 async function open(url = '', { wait = 0, signal } = {}) {
-    const [row] = await call(OPEN, 0, { words: plain(url, 'a URL'), numbers: [waitMs(wait)], signal, warn: true });
+    const [row] = await call(OPEN, 0, { words: plain(url, 'a URL'), numbers: [0, waitMs(wait)], signal, warn: true });
     return new Store(row[0], row[4]);
 }
 

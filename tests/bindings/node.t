@@ -9,6 +9,21 @@ prepare
 two_stores
 trap_() { timeout 100 node --expose-gc --disallow-code-generation-from-strings "$here/node/traps.js" "$@" 2>&1; }
 
+# Where NO_THREADS is set, no thread can be had.
+cat >"$dir/threads.c" <<'END'
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+
+    return getenv("NO_THREADS") != NULL ? EAGAIN : real(thread, attributes, start, argument);
+}
+END
+cc -D_GNU_SOURCE -shared -fPIC -o "$dir/threads.so" "$dir/threads.c" || echo 'Bail out! threads.c'
+
 for store in "${store_url[file]}" "${store_url[redis]}"; do
     kind=${store%%:*}
     is "$(trap_ waiting "$store")" 'read Cancelled' "$kind: 64 waiting acquires, and files still answer"
@@ -32,6 +47,9 @@ Lost Cancelled true' "$kind: once: the error of the work comes first, it hears o
     trap_ onceExits "$store" exit
     "$hf" --store "$store" run -n 'left once' -- true
     ok $? "$kind: once: who exits in the middle leaves the lock free"
+    is "$(NODE_NO_WARNINGS=1 trap_ onceTerminated "$store")" 'none' "$kind: once: workers that are terminated leave nothing behind"
+    is "$(NODE_NO_WARNINGS=1 LD_PRELOAD=$dir/threads.so trap_ threadless "$store")" 'done threadless NoMemory' \
+        "$kind: where no thread can be had, what is open is closed all the same"
     like "$(trap_ busy "$store")" '*fine symbol*' "$kind: a release waits for renewals under way"
 done
 is "$(trap_ frozen "${store_url[redis]}")" 'brief' 'a server that is frozen does not hold up the event loop'

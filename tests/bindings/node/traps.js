@@ -228,6 +228,39 @@ const traps = {
         });
         console.log(await work.catch((error) => `${error.name} ${error.reason}`));
     },
+    // Workers that are terminated in the middle of the work leave no descriptor behind, and the lock free.
+    async onceTerminated() {
+        const store = await holdfast.open(url);
+        const counts = [];
+        for (let i = 0; i < 8; i++) {
+            const worker = new Worker(__filename, { workerData: { name: 'onceInWorker', url } });
+            await new Promise((resolve) => worker.once('message', resolve));
+            await worker.terminate();
+            counts.push(fs.readdirSync('/proc/self/fd').length);
+        }
+        await (await store.lock('of a worker, once', { wait: 5000 })).release();
+        console.log(counts[7] - counts[0] < 4 ? 'none' : counts.join(' '));
+        await store.close();
+    },
+    async onceInWorker() {
+        const store = await holdfast.open(url);
+        await store.once('of a worker, once', { ttl: 60000, wait: Infinity }, async () => {
+            parentPort.postMessage('begun');
+            await sleep(60000);
+        });
+    },
+    // Once no thread can be had, what is open is closed all the same.
+    async threadless() {
+        const [store, other] = [await holdfast.open(url), await holdfast.open(url)];
+        const { outcome } = await store.once('threadless', { ttl: 60000 }, async () => { process.env.NO_THREADS = 1; });
+        const lock = await store.lock('threadless').catch((error) => error.name);
+        const refused = await store.records('threadless').catch((error) => error.name);
+        await store.close();
+        delete process.env.NO_THREADS;
+        await (await other.lock('threadless')).release();
+        console.log(outcome, lock.name, refused);
+        await other.close();
+    },
     // Release while renewals are under way, many times.
     async busy() {
         const store = await holdfast.open(url);
@@ -238,7 +271,9 @@ const traps = {
             await Promise.all(renewals);
             try { lease.check(); } catch (error) { if (error.name !== 'Invalid') throw error; }
         }
-        console.log('fine', typeof Symbol.asyncDispose);
+        const { value } = await store.get('busy', 'k');
+        await store.with('busy', {}, (lease) => lease.put('k', 'another'));
+        console.log(String(value) === 'v' ? 'fine' : `it became ${value}`, typeof Symbol.asyncDispose);
         await store.close();
     },
 };
