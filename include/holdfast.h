@@ -347,6 +347,12 @@ HF_API HF_MUST_CHECK enum hf_status hf_renew(struct hf_lease *lease, uint32_t tt
  * HF_UNKNOWN, HF_UNREACHABLE   no answer: the lock is free when its ttl ends at the latest */
 HF_API HF_MUST_CHECK enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err);
 
+/* hf_release_why - as hf_release, and says why the lease was lost: afterwards nobody can be asked.
+ * *loss: HF_LOSS_NONE if it was held to the end, as far as this client knows; with HF_LOST that
+ * means that only the store knew better. */
+HF_API HF_MUST_CHECK enum hf_status hf_release_why(struct hf_lease *lease, enum hf_loss *loss,
+                                                   struct hf_error *err);
+
 /* hf_leave - free the handle and leave the lock held in the store until its ttl ends; takes NULL.
  * For detached leases, whose owner and token someone else will present. */
 HF_API void hf_leave(struct hf_lease *lease);

@@ -19,14 +19,87 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
+	"runtime/cgo"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unsafe"
 )
+
+type cStatus = C.enum_hf_status
+type cError = C.struct_hf_error
+
+// A Status is what the library answers, one for each kind of failure:
+// errors.Is(err, holdfast.Busy). An *Error tells more.
+type Status int
+
+// The statuses that are failures; holdfast.h says when each is answered.
+const (
+	Busy Status = iota + 1
+	Lost
+	Stale
+	Cancelled
+	Unknown
+	Unreachable
+	Quarantine
+	Denied
+	Invalid
+	Unsupported
+	Corrupt
+	NoMemory
+)
+
+func (s Status) Error() string { return C.GoString(C.hf_status_text(cStatus(s))) }
+
+// A Reason is why a lease was lost.
+type Reason string
+
+// The reasons, in the order of enum hf_loss.
+const (
+	Expired          Reason = "expired"
+	Taken            Reason = "taken"
+	Broken           Reason = "broken"
+	StoreUnreachable Reason = "unreachable"
+	Forgotten        Reason = "forgotten"
+	Closed           Reason = "closed"
+)
+
+var reasons = [...]Reason{"", Expired, Taken, Broken, StoreUnreachable, Forgotten, Closed}
+
+// An Error is a failure, with the library's text.
+type Error struct {
+	Status     Status
+	Text       string
+	RetryAfter time.Duration // with Quarantine: when the store opens
+	Reason     Reason        // with Lost; "" if only the release found out
+	cause      error         // with Cancelled: what ended the context
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Is makes errors.Is(err, holdfast.Busy) true for the error's own status.
+func (e *Error) Is(target error) bool { return target == error(e.Status) }
+
+// Unwrap is the context's error, with Cancelled.
+func (e *Error) Unwrap() error { return e.cause }
+
+// failure is the error of what the library answered; a warning is told.
+func (s *Store) failure(status cStatus, err *cError, loss C.enum_hf_loss) error {
+	if status == C.HF_OK {
+		if err.text[0] != 0 && s.warn != nil {
+			s.warn(C.GoString(&err.text[0]))
+		}
+		return nil
+	}
+	e := &Error{Status: Status(status), Text: C.GoString(&err.text[0]), RetryAfter: duration(err.retry_after_ms)}
+	if e.Status == Lost && int(loss) < len(reasons) {
+		e.Reason = reasons[loss]
+	}
+	return e
+}
+
+func invalid(text string) error { return &Error{Status: Invalid, Text: text} }
 
 // Forever is a Wait without limit. Whatever is less, as what time.Until says of a deadline that has passed, is none.
 const Forever = time.Duration(-1)
@@ -61,13 +134,25 @@ func mismatch() error {
 		"one of the same major version, and libholdfast.so.0 is %s", C.HF_VERSION_MAJOR, C.HF_VERSION_MINOR, Version())}
 }
 
-// A C string ends at a NUL: a name with one must not become another name.
-func plain(text, what string) (*C.char, error) {
-	if strings.IndexByte(text, 0) >= 0 {
-		return nil, invalid(what + " has no control characters")
+// text is the string as C knows it, NULL for an empty one, in buffer if it fits; one with a NUL is refused before.
+func text(s string, buffer ...byte) *C.char {
+	if s == "" {
+		return nil
 	}
-	return (*C.char)(unsafe.Pointer(&append([]byte(text), 0)[0])), nil
+	return (*C.char)(unsafe.Pointer(&append(append(buffer, s...), 0)[0]))
 }
+
+// clean refuses what would be another text in C, where it would end at its NUL.
+func clean(texts []string) error {
+	for _, text := range texts {
+		if strings.IndexByte(text, 0) >= 0 {
+			return invalid("a name, label or other text has a NUL byte; control characters are not allowed")
+		}
+	}
+	return nil
+}
+
+func duration(ms C.int64_t) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 func millis(d time.Duration) C.int64_t {
 	if d < 0 {
@@ -83,48 +168,46 @@ func waitMillis(d time.Duration) C.int64_t {
 	return millis(d)
 }
 
-func ttlMillis(d time.Duration) (C.uint32_t, error) {
-	if d < 0 {
-		return 0, invalid("a ttl is not negative")
+// ttlMillis of a negative ttl is one that the library refuses.
+func ttlMillis(d time.Duration) C.uint32_t {
+	if ms := millis(d); ms >= 0 && ms < math.MaxUint32 {
+		return C.uint32_t(ms)
 	}
-	if ms := millis(d); ms < math.MaxUint32 {
-		return C.uint32_t(ms), nil
-	}
-	return math.MaxUint32, nil
+	return math.MaxUint32
 }
 
 // A Store is where locks live.
 type Store struct {
-	mu      sync.RWMutex // held for reading by every call, for writing to close
-	hf      *C.struct_hf_store
-	url     string
-	warn    func(string)
-	closing chan struct{}
-	once    sync.Once
+	mu   sync.RWMutex // held for reading by every call, for writing to close
+	hf   *C.struct_hf_store
+	url  string
+	warn func(string)
+	open context.Context // ends when it is closed
+	end  context.CancelFunc
 }
 
-// cancellable runs call with a descriptor that is set when ctx or the store end. It is what a wait needs;
-// without one, or with nothing that could end it, there is none.
-func cancellable(ctx context.Context, closing <-chan struct{}, call func(fd C.int) error) error {
-	fd := C.new_event()
+// cancellable runs call with a descriptor that is set when ctx or the store end: what a wait needs.
+func (s *Store) cancellable(ctx context.Context, call func(fd C.int) error) error {
+	fd := C.int(0)
+	for fd == 0 { // which means none to the library: whoever closed stdin may be given it here
+		fd = C.eventfd(0, C.EFD_CLOEXEC|C.EFD_NONBLOCK)
+	}
 	if fd < 0 {
 		return &Error{Status: NoMemory, Text: "no descriptor can be had to cancel a wait by"}
 	}
-	ended, left := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
+	defer close(ended)
 	go func() {
-		defer close(left)
 		select {
 		case <-ctx.Done():
-		case <-closing:
+		case <-s.open.Done():
 		case <-ended:
-			return
 		}
 		C.eventfd_write(fd, 1)
+		<-ended
+		C.close(fd)
 	}()
 	err := call(fd)
-	close(ended)
-	<-left
-	C.close(fd)
 	if e, ok := err.(*Error); ok && e.Status == Cancelled {
 		e.cause = ctx.Err()
 	}
@@ -133,32 +216,23 @@ func cancellable(ctx context.Context, closing <-chan struct{}, call func(fd C.in
 
 // Open opens the store that url names; "" is the embedded store.
 func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) {
-	name, err := plain(url, "a URL")
-	if err != nil {
-		return nil, err
+	for _, err := range []error{clean([]string{url}), mismatch()} {
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err = mismatch(); err != nil {
-		return nil, err
-	}
-	store := &Store{warn: options.Warning, closing: make(chan struct{})}
-	var e C.struct_hf_error
-	err = cancellable(ctx, nil, func(fd C.int) error {
-		return failure(C.open_store(name, waitMillis(options.Wait), fd, &store.hf, &e), &e, 0)
+	store, e := &Store{warn: options.Warning}, new(cError)
+	store.open, store.end = context.WithCancel(context.Background())
+	err := store.cancellable(ctx, func(fd C.int) error {
+		how := C.struct_hf_open_options{size: C.sizeof_struct_hf_open_options, wait_ms: waitMillis(options.Wait), cancel_fd: fd}
+		return store.failure(C.hf_open_waiting(text(url), &how, &store.hf, e), e, 0)
 	})
 	if err != nil {
 		return nil, err
 	}
-	store.warning(&e)
 	store.url = C.GoString(C.hf_store_url(store.hf))
 	runtime.SetFinalizer(store, func(s *Store) { go s.Close() })
 	return store, nil
-}
-
-// warning tells what the library says although the call succeeded.
-func (s *Store) warning(e *C.struct_hf_error) {
-	if s.warn != nil && e.text[0] != 0 {
-		s.warn(C.GoString(&e.text[0]))
-	}
 }
 
 // URL is what was opened, without its password.
@@ -168,22 +242,41 @@ func (s *Store) String() string { return "holdfast.Store " + s.url }
 
 // Close ends the waits in this store, releases what is held, and closes it.
 func (s *Store) Close() {
-	s.once.Do(func() { close(s.closing) })
+	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	C.hf_close(s.hf)
 	s.hf = nil
-	runtime.SetFinalizer(s, nil)
 }
 
-// use runs call, unless the store is closed, with the strings as C knows them.
-func (s *Store) use(call func(e *C.struct_hf_error) error) error {
+// use runs call, which is given texts, unless the store is closed.
+func (s *Store) use(e *cError, call func(e *cError) cStatus, texts ...string) error {
+	if err := clean(texts); err != nil {
+		return err
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.hf == nil {
 		return invalid("store " + s.url + " is closed")
 	}
-	return call(new(C.struct_hf_error))
+	return s.failure(call(e), e, 0)
+}
+
+// take takes one of the names, or all. Ending ctx, or the store, ends the wait.
+func (s *Store) take(ctx context.Context, names []string, o *Options, all bool, taken *C.struct_taken, h *hold) error {
+	lines := strings.Join(names, "\n")
+	try := func(fd C.int) error {
+		want := C.struct_want{count: C.size_t(len(names)), all: C.bool(all), no_keeper: C.bool(o.NoKeeper),
+			spread: C.bool(o.Spread), ttl_ms: ttlMillis(o.TTL), wait_ms: waitMillis(o.Wait), cancel_fd: fd}
+		return s.use(&h.err, func(e *cError) cStatus {
+			return C.take(C.uintptr_t(uintptr(unsafe.Pointer(s.hf))), text(lines, h.names[:0]...), text(o.Label, h.label[:0]...),
+				want, taken, e)
+		}, lines, o.Label)
+	}
+	if waitMillis(o.Wait) == 0 && ctx.Err() == nil {
+		return try(0)
+	}
+	return s.cancellable(ctx, try)
 }
 
 // Lock takes the lock. Ending ctx ends the wait and leaves the queue.
@@ -191,18 +284,46 @@ func (s *Store) Lock(ctx context.Context, name string, options Options) (*Lease,
 	return s.Any(ctx, []string{name}, options)
 }
 
+// Any takes one of several locks, the first that is free; its Name says which. It waits for all of them at once.
+func (s *Store) Any(ctx context.Context, names []string, options Options) (*Lease, error) {
+	h := holds.Get().(*hold)
+	if err := s.take(ctx, names, &options, false, &h.taken, h); err != nil {
+		holds.Put(h)
+		return nil, err
+	}
+	return &Lease{hold: h, store: s, name: names[h.taken.which], token: uint64(h.taken.token)}, nil
+}
+
+// All takes several locks, all or nothing, in one order for everybody: no two callers wait for each other.
+func (s *Store) All(ctx context.Context, names []string, options Options) (Leases, error) {
+	taken, leases := make([]C.struct_taken, len(names)+1), make(Leases, len(names))
+	if err := s.take(ctx, names, &options, true, &taken[0], new(hold)); err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		leases[i] = &Lease{hold: holds.Get().(*hold), store: s, name: name, token: uint64(taken[i].token)}
+		leases[i].hold.taken = taken[i]
+	}
+	return leases, nil
+}
+
 // With holds the lock while body runs; its context ends when the lease is lost. It returns a Lost error if body
 // succeeded and the lease was lost, and body's own error if it failed.
 func (s *Store) With(ctx context.Context, name string, options Options, body func(context.Context, *Lease) error) error {
-	lease, err := s.Lock(ctx, name, options)
+	return s.WithAll(ctx, []string{name}, options, func(ctx context.Context, all Leases) error { return body(ctx, all[0]) })
+}
+
+// WithAll is With for several locks: its context ends when one of them is lost.
+func (s *Store) WithAll(ctx context.Context, names []string, options Options, body func(context.Context, Leases) error) error {
+	all, err := s.All(ctx, names, options)
 	if err != nil {
 		return err
 	}
-	defer lease.Release() // if body panics
-	if err = body(lease.Context(ctx), lease); err != nil {
+	defer all.Release() // if body panics
+	if err = body(all.Context(ctx), all); err != nil {
 		return err
 	}
-	return lease.Release()
+	return all.Release()
 }
 
 // Elect stands for one term as leader; the token is the term. options.Address is told to those who ask Leader.
@@ -211,14 +332,13 @@ func (s *Store) Elect(ctx context.Context, name string, options Options) (*Lease
 		options.Wait = Forever
 	}
 	lease, err := s.Lock(ctx, name, options)
-	if err != nil || options.Address == "" {
-		return lease, err
+	if err == nil && options.Address != "" {
+		if err = lease.Put(C.HF_LEADER_KEY, []byte(options.Address), 0); err != nil {
+			_ = lease.Release()
+			return nil, err
+		}
 	}
-	if err = lease.Put("leader", []byte(options.Address), 0); err != nil {
-		_ = lease.Release()
-		return nil, err
-	}
-	return lease, nil
+	return lease, err
 }
 
 // A Leader is who leads, as a reader saw it a moment ago. Below 0: not known.
@@ -236,57 +356,53 @@ type Record struct {
 	Written, Until time.Time // by the store's clock; Until is zero for ever
 }
 
-func (s *Store) rows(name string, what func(name *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status,
-	each func(*C.struct_hf_record)) error {
-	cname, err := plain(name, "a lock name")
-	if err != nil {
-		return err
+//export holdfast_go_record
+func holdfast_go_record(r *C.struct_hf_record, to unsafe.Pointer) C.bool {
+	record := Record{C.GoString(r.key), C.GoBytes(r.value, C.int(r.value_len)), uint64(r.token), uint64(r.number),
+		time.UnixMilli(int64(r.written_ms)), time.Time{}}
+	if r.until_ms != 0 {
+		record.Until = time.UnixMilli(int64(r.until_ms))
 	}
-	var rows *C.struct_row
-	err = s.use(func(e *C.struct_hf_error) error { return failure(what(cname, &rows, e), e, 0) })
-	for row := rows; row != nil && err == nil; row = row.next {
-		each(&row.record)
-	}
-	C.free_rows(rows)
-	return err
+	found := (*cgo.Handle)(to).Value().(*[]Record)
+	*found = append(*found, record)
+	return true
+}
+
+//export holdfast_go_leader
+func holdfast_go_leader(l *C.struct_hf_leader, to unsafe.Pointer) {
+	*(*cgo.Handle)(to).Value().(**Leader) = &Leader{uint64(l.term), C.GoString(l.label), C.GoString(l.address),
+		duration(l.age_ms), duration(l.remaining_ms)}
+}
+
+// told runs call, which has to told by calling one of the above.
+func (s *Store) told(to any, call func(to unsafe.Pointer, e *cError) cStatus, texts ...string) error {
+	handle := cgo.NewHandle(to)
+	defer handle.Delete()
+	return s.use(new(cError), func(e *cError) cStatus { return call(unsafe.Pointer(&handle), e) }, texts...)
 }
 
 // Leader tells who leads, or nil.
 func (s *Store) Leader(name string) (leader *Leader, err error) {
-	err = s.rows(name, func(cname *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
-		return C.leader(s.hf, cname, rows, e)
-	}, func(r *C.struct_hf_record) {
-		leader = &Leader{uint64(r.token), C.GoString(r.key), string(C.GoBytes(r.value, C.int(r.value_len))),
-			time.Duration(r.written_ms) * time.Millisecond, time.Duration(r.until_ms) * time.Millisecond}
-	})
+	err = s.told(&leader, func(to unsafe.Pointer, e *cError) cStatus {
+		return C.hf_leader(s.hf, text(name), (*C.hf_leader_fn)(C.holdfast_go_leader), to, e)
+	}, name)
 	return leader, err
 }
 
 // Records are those of the lock whose keys start with prefix.
 func (s *Store) Records(name, prefix string) (found []Record, err error) {
-	cprefix, err := plain(prefix, "a key")
-	if err != nil {
-		return nil, err
-	}
-	err = s.rows(name, func(cname *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
-		return C.records(s.hf, cname, cprefix, rows, e)
-	}, func(r *C.struct_hf_record) {
-		record := Record{C.GoString(r.key), C.GoBytes(r.value, C.int(r.value_len)), uint64(r.token), uint64(r.number),
-			time.UnixMilli(int64(r.written_ms)), time.Time{}}
-		if r.until_ms != 0 {
-			record.Until = time.UnixMilli(int64(r.until_ms))
-		}
-		found = append(found, record)
-	})
+	err = s.told(&found, func(to unsafe.Pointer, e *cError) cStatus {
+		return C.hf_record_list(s.hf, text(name), text(prefix), (*C.hf_record_fn)(C.holdfast_go_record), to, e)
+	}, name, prefix)
 	return found, err
 }
 
 // Get is the record with that key, or nil.
 func (s *Store) Get(name, key string) (*Record, error) {
 	found, err := s.Records(name, key)
-	for i := range found {
-		if found[i].Key == key {
-			return &found[i], err
+	for _, record := range found {
+		if record.Key == key {
+			return &record, err
 		}
 	}
 	return nil, err
@@ -295,159 +411,8 @@ func (s *Store) Get(name, key string) (*Record, error) {
 // Break revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at once, and
 // only a fence keeps the late one out. It returns a Lost error if that hold is not the present one.
 func (s *Store) Break(name string, token uint64, reason string, now bool) error {
-	cname, err := plain(name, "a lock name")
-	if err != nil {
-		return err
-	}
-	why, err := plain(reason, "a reason")
-	if err != nil {
-		return err
-	}
-	return s.use(func(e *C.struct_hf_error) error {
-		return failure(C.break_hold(s.hf, cname, C.uint64_t(token), why, C.bool(now), e), e, 0)
-	})
-}
-
-// A Lease is a held lock. Release gives it back; one that nobody refers to any more is given back by the garbage
-// collector.
-type Lease struct {
-	mu      sync.RWMutex // held for reading by every call, for writing to release
-	hf      *C.struct_hf_lease
-	store   *Store
-	name    string
-	token   uint64
-	watched sync.Once
-	watch   *os.File
-	end     *end // not part of it: who waits for the end does not keep the lease from being collected
-}
-
-// An end comes once.
-type end struct {
-	once sync.Once
-	over chan struct{}
-}
-
-func (e *end) come() { e.once.Do(func() { close(e.over) }) }
-
-// Name is that of the lock.
-func (l *Lease) Name() string { return l.name }
-
-// Token is the fencing token, which only ever rises: give it to whatever you write to.
-func (l *Lease) Token() uint64 { return l.token }
-
-func (l *Lease) String() string { return fmt.Sprintf("holdfast.Lease %q token=%d", l.name, l.token) }
-
-func (l *Lease) use(call func(e *C.struct_hf_error) error) error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.hf == nil {
-		return invalid(fmt.Sprintf("lock %q in store %s: this lease was released", l.name, l.store.url))
-	}
-	return call(new(C.struct_hf_error))
-}
-
-// Remaining is the validity left; 0 once it is lost or released.
-func (l *Lease) Remaining() (left time.Duration) {
-	_ = l.use(func(*C.struct_hf_error) error {
-		if ms := C.hf_lease_remaining_ms(l.hf); ms > 0 {
-			left = time.Duration(ms) * time.Millisecond
-		}
-		return nil
-	})
-	return left
-}
-
-// Check returns a Lost error once nothing remains: the line to put before a write. It asks no server.
-func (l *Lease) Check() error {
-	return l.use(func(e *C.struct_hf_error) error {
-		for C.hf_lease_remaining_ms(l.hf) <= 0 {
-			if loss := C.hf_lease_loss(l.hf); loss != C.HF_LOSS_NONE {
-				return failure(C.hf_renew(l.hf, 0, e), e, loss) // of what is lost, it only says why
-			}
-			time.Sleep(time.Millisecond) // less than that is left
-		}
-		return nil
-	})
-}
-
-// Renew extends the lease now, to ttl (0: the ttl it has); the keeper does so by itself.
-func (l *Lease) Renew(ttl time.Duration) error {
-	ms, err := ttlMillis(ttl)
-	if err != nil {
-		return err
-	}
-	return l.use(func(e *C.struct_hf_error) error {
-		return failure(C.hf_renew(l.hf, ms, e), e, C.hf_lease_loss(l.hf))
-	})
-}
-
-// Put writes a record of this lock, kept for that long (0: for ever).
-func (l *Lease) Put(key string, value []byte, keep time.Duration) error {
-	ckey, err := plain(key, "a key")
-	if err != nil {
-		return err
-	}
-	data := append(value[:len(value):len(value)], 0)
-	return l.use(func(e *C.struct_hf_error) error {
-		status := C.hf_record_put(l.hf, ckey, unsafe.Pointer(&data[0]), C.size_t(len(value)), millis(keep), e)
-		if status == C.HF_OK {
-			l.store.warning(e)
-		}
-		return failure(status, e, C.hf_lease_loss(l.hf))
-	})
-}
-
-// Done is closed when the lease is lost, or released.
-func (l *Lease) Done() <-chan struct{} {
-	l.watched.Do(func() {
-		_ = l.use(func(*C.struct_hf_error) error {
-			fd, err := syscall.Dup(int(C.hf_lease_fd(l.hf)))
-			if err != nil {
-				l.end.come() // a loss would not be heard of
-				return err
-			}
-			syscall.CloseOnExec(fd)
-			l.watch = os.NewFile(uintptr(fd), "lease") // non-blocking, so on Go's own poller
-			if conn, err := l.watch.SyscallConn(); err == nil {
-				go func(end *end) {
-					_ = conn.Read(func(fd uintptr) bool { return C.is_readable(C.int(fd)) != 0 })
-					end.come()
-				}(l.end)
-			}
-			return nil
-		})
-	})
-	return l.end.over
-}
-
-// Context ends when parent does, when the lease is lost, and when it is released.
-func (l *Lease) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancel(parent)
-	done := l.Done()
-	go func() {
-		select {
-		case <-done:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
-	return ctx
-}
-
-// Release gives the lock back. It returns a Lost error if it was not held to the end; again, it does nothing.
-func (l *Lease) Release() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.hf == nil {
-		return nil
-	}
-	runtime.SetFinalizer(l, nil)
-	if l.watch != nil {
-		_ = l.watch.Close()
-	}
-	l.end.come()
-	var e C.struct_hf_error
-	given := C.release(l.hf, &e)
-	l.hf = nil
-	return failure(given.status, &e, given.loss)
+	how := C.struct_hf_break_options{size: C.sizeof_struct_hf_break_options, reason: text(reason), now: C.bool(now)}
+	return s.use(new(cError), func(e *cError) cStatus {
+		return C.break_hold(s.hf, text(name), C.uint64_t(token), how, e)
+	}, name, reason)
 }

@@ -1,44 +1,18 @@
-/* shim.h - what cgo cannot say by itself: structs with sizes, and what is called back in C. */
+/* shim.h - what cgo cannot say by itself: lists of names, structs with strings in them, and what
+ * C calls back in Go. */
 #ifndef HOLDFAST_GO_SHIM_H
 #define HOLDFAST_GO_SHIM_H
 
-#include <holdfast.h>
 #include <holdfast/elect.h>
+#include <holdfast/once.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* To the library 0 means none: whoever closed stdin has one there then. */
-static int new_event(void)
-{
-    int fd;
-
-    while ((fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) == 0)
-        continue;
-    return fd;
-}
-
-static int is_readable(int fd)
-{
-    struct pollfd one = {.fd = fd, .events = POLLIN};
-
-    return poll(&one, 1, 0) > 0;
-}
-
-static enum hf_status open_store(const char *url, int64_t wait_ms, int cancel_fd,
-                                 struct hf_store **out, struct hf_error *err)
-{
-    struct hf_open_options options = {
-        .size = sizeof options, .wait_ms = wait_ms, .cancel_fd = cancel_fd};
-
-    return hf_open_waiting(url, &options, out, err);
-}
-
-/* What is wanted, without pointers, as Go may pass it on; one of the names, or all of them. */
+/* What is wanted: one of so many names, or all of them. */
 struct want {
     size_t count;
     bool all, no_keeper, spread;
@@ -47,11 +21,21 @@ struct want {
     int cancel_fd;
 };
 
-/* names: one after the other, each with its NUL. leases: room for as many; what is taken is at the
- * place of its name. */
-static enum hf_status acquire(struct hf_store *store, const char *names, struct want want,
-                              const char *label, struct hf_lease **leases, struct hf_error *err)
+/* Go looks for pointers of its own in all that is a pointer, which costs as much as a mutex. */
+struct taken {
+    uintptr_t lease;
+    uint64_t token;
+    size_t which; /* of the names */
+};
+
+/* names: a line each, so that a line end in one is left over, and refused. taken: room for one, or
+ * for all. */
+static enum hf_status take(uintptr_t at, char *names, const char *label, struct want want,
+                           struct taken *taken, struct hf_error *err)
 {
+    struct hf_store *store = (struct hf_store *)at;
+    const char *list[HF_SEVERAL_MAX + 1];
+    struct hf_lease *leases[HF_SEVERAL_MAX + 1];
     struct hf_acquire_options options = {.size = sizeof options,
                                          .ttl_ms = want.ttl_ms,
                                          .wait_ms = want.wait_ms,
@@ -59,95 +43,43 @@ static enum hf_status acquire(struct hf_store *store, const char *names, struct 
                                          .cancel_fd = want.cancel_fd,
                                          .no_keeper = want.no_keeper,
                                          .spread = want.spread};
-    const char *list[HF_SEVERAL_MAX + 1]; /* with one too many, the library says so */
-    struct hf_lease *one = NULL;
-    size_t i, which = 0;
     enum hf_status status;
+    size_t i;
 
-    for (i = 0; i < want.count && i <= HF_SEVERAL_MAX; i++, names += strlen(names) + 1)
-        list[i] = names;
-    if (want.all)
-        return hf_acquire_all(store, list, i, &options, leases, err);
-    status = hf_acquire_any(store, list, i, &options, &one, &which, err);
-    if (status == HF_OK)
-        leases[which] = one;
+    for (i = 0; i < want.count && i <= HF_SEVERAL_MAX; i++) /* of one too many the library speaks */
+        list[i] = i + 1 < want.count ? strsep(&names, "\n") : names;
+    taken->which = 0;
+    status = want.count == 1 ? hf_acquire(store, names, &options, leases, err)
+             : want.all      ? hf_acquire_all(store, list, i, &options, leases, err)
+                             : hf_acquire_any(store, list, i, &options, leases, &taken->which, err);
+    for (i = 0; status == HF_OK && i < (want.all ? want.count : 1); i++) {
+        taken[i].lease = (uintptr_t)leases[i];
+        taken[i].token = hf_lease_token(leases[i]);
+    }
     return status;
 }
 
-struct given {
-    enum hf_status status;
-    enum hf_loss loss;
-};
-
-static struct given release(struct hf_lease *lease, struct hf_error *err)
+static enum hf_status release(uintptr_t lease, enum hf_loss *loss, struct hf_error *err)
 {
-    struct given given = {.loss = hf_lease_loss(lease)};
-
-    given.status = hf_release(lease, err);
-    return given;
+    return hf_release_why((struct hf_lease *)lease, loss, err);
 }
 
-/* What the store tells, copied; freed by free_rows. */
-struct row {
-    struct row *next;
-    struct hf_record record;
-};
+/* Written in Go, which knows no const. */
+extern bool holdfast_go_record(struct hf_record *found, void *to);
+extern void holdfast_go_leader(struct hf_leader *found, void *to);
 
-static bool add_record(const struct hf_record *record, void *data)
-{
-    struct row *row = calloc(1, sizeof *row), **rows = data;
-
-    if (row == NULL)
-        return false;
-    row->record = *record;
-    row->record.key = strdup(record->key);
-    row->record.value = malloc(record->value_len + 1);
-    memcpy((void *)row->record.value, record->value, record->value_len);
-    row->next = *rows;
-    *rows = row;
-    return true;
-}
-
-static void add_leader(const struct hf_leader *leader, void *data)
-{
-    struct hf_record record = {.token = leader->term,
-                               .written_ms = leader->age_ms,
-                               .until_ms = leader->remaining_ms,
-                               .key = leader->label,
-                               .value = leader->address,
-                               .value_len = strlen(leader->address)};
-
-    add_record(&record, data);
-}
-
-static void free_rows(struct row *row)
-{
-    for (struct row *next; row != NULL; row = next) {
-        next = row->next;
-        free((void *)row->record.key);
-        free((void *)row->record.value);
-        free(row);
-    }
-}
-
+/* What has strings in it, Go passes on by value only. */
 static enum hf_status break_hold(struct hf_store *store, const char *name, uint64_t token,
-                                 const char *reason, bool now, struct hf_error *err)
+                                 struct hf_break_options options, struct hf_error *err)
 {
-    struct hf_break_options options = {.size = sizeof options, .reason = reason, .now = now};
-
     return hf_break(store, name, token, &options, NULL, err);
 }
 
-static enum hf_status leader(struct hf_store *store, const char *name, struct row **rows,
-                             struct hf_error *err)
+static enum hf_status open_once(struct hf_store *store, const char *key,
+                                struct hf_once_options options, struct hf_once **out,
+                                struct hf_error *err)
 {
-    return hf_leader(store, name, add_leader, rows, err);
-}
-
-static enum hf_status records(struct hf_store *store, const char *name, const char *prefix,
-                              struct row **rows, struct hf_error *err)
-{
-    return hf_record_list(store, name, prefix, add_record, rows, err);
+    return hf_once_open(store, key, &options, out, err);
 }
 
 #endif /* HOLDFAST_GO_SHIM_H */

@@ -219,6 +219,7 @@ struct hf__release {
     bool reachable;         /* the store is still open */
     bool held;              /* to the end, as far as is known here */
     struct hf_begun *begun; /* the store was asked already; NULL: not yet */
+    enum hf_loss loss;      /* when it is over: why it was not held */
 };
 /* Takes the lease out of the keeper's hands. False: that would mean to wait, and nothing was done;
  * never if waits. */

@@ -344,6 +344,7 @@ enum hf_status hf__release_end(struct hf__release *r, struct hf_error *err)
                                   : base->ops->release(base, &r->claim, err);
         hf__store_end(store);
     }
+    r->loss = r->lease->core.loss;
     if (!r->held)
         status = hf__lease_lost(r->lease, err);
     hf__lease_discard(r->lease);
@@ -352,10 +353,12 @@ enum hf_status hf__release_end(struct hf__release *r, struct hf_error *err)
     return status == HF_OK ? hf__ok(err) : status;
 }
 
-enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
+enum hf_status hf_release_why(struct hf_lease *lease, enum hf_loss *loss, struct hf_error *err)
 {
     struct hf__release r;
+    enum hf_status status;
 
+    *loss = HF_LOSS_NONE;
     if (lease == NULL)
         return hf__ok(err);
     if (forked(lease)) {
@@ -363,7 +366,16 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
         return hf__fail(err, HF_INVALID, "a lease cannot be released by a forked child");
     }
     (void)hf__release_begin(&r, lease, true);
-    return hf__release_end(&r, err);
+    status = hf__release_end(&r, err);
+    *loss = r.loss;
+    return status;
+}
+
+enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
+{
+    enum hf_loss loss;
+
+    return hf_release_why(lease, &loss, err);
 }
 
 void hf_leave(struct hf_lease *lease)

@@ -118,6 +118,9 @@ run timeout 20 "$hf" run m -- "$hf" run --all a z -- true
 is "$rc" 75 'what comes before a lock that is held above is never waited for'
 has "$err" 'holds "m"' 'and that is said'
 check 'at once' [ $((SECONDS - started)) -lt 10 ]
+run timeout 20 "$hf" run m -- "$hf" run --wait 10s --all a -- true
+is "$rc" 75 'nor if it is the only one that is named'
+has "$err" 'not waited for' 'and that is said too'
 holdfast release
 forget
 eval "$(holdfast acquire --ttl 1m z)"
@@ -127,6 +130,13 @@ check 'what comes after it is' within 20 sh -c '"$0" status --json z | jq -e ".w
 holdfast release
 wait $waiter
 is "$(cat late)" waited 'and had'
+forget
+eval "$(holdfast acquire --ttl 1m z)"
+holdfast run m -- "$hf" run --wait 5s --all m z -- true 2>late &
+waiter=$!
+check 'of one that is left it says no more than of one' within 20 grep -q 'for "z", held ' late
+holdfast release
+wait $waiter
 forget
 
 # The loss of one

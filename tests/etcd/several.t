@@ -20,6 +20,16 @@ client w "$(url a)"
 ask w any 1 0 $eight
 like "$answer" 'ok * s#7' 'the only one that is free is found'
 ask w release 1
+# What the attempt at s#0 had got ready is thrown away meanwhile, and is nothing that s#7 lives on.
+again() {
+    for _ in $(seq 100); do
+        ask w any 1 0 $eight
+        case $answer in ok\ *\ s#7) ask w release 1 ;; esac
+        [ "$answer" = ok ] || return 1
+    done
+}
+again
+ok $? 'a hundred times over, and it stays held until it is released'
 ask h acquire 7 s#7 60000 0 kept
 
 # a waiter in eight queues

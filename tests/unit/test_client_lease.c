@@ -156,6 +156,38 @@ static void answers_to_a_release(void **state)
     hf_close(NULL);
 }
 
+/* Who has no handle any more can ask nobody. */
+static void a_release_says_why_it_was_lost(void **state)
+{
+    struct world *world = *state;
+    struct hf_acquire_options options = by_hand(10000), brief = by_hand(100);
+    enum hf_loss loss = HF_LOSS_CLOSED;
+    struct hf_lease *lease = take(world, &options);
+    struct hf_error err;
+
+    assert_int_equal(hf_release_why(lease, &loss, &err), HF_OK);
+    assert_int_equal(loss, HF_LOSS_NONE);
+    lease = take(world, &options);
+    fake_next(world->fake, FAKE_RENEW,
+              (struct fake_answer){.status = HF_LOST, .loss = HF_LOSS_BROKEN});
+    assert_int_equal(hf_renew(lease, 0, NULL), HF_LOST);
+    assert_int_equal(hf_release_why(lease, &loss, &err), HF_LOST);
+    assert_int_equal(loss, HF_LOSS_BROKEN);
+    assert_int_equal(err.code, HF_LOST);
+    lease = take(world, &brief);
+    hf__sleep_ns(120 * HF__NS_PER_MS); /* nobody looks why */
+    assert_int_equal(hf_release_why(lease, &loss, NULL), HF_LOST);
+    assert_int_equal(loss, HF_LOSS_EXPIRED);
+    /* Only the store knew better. */
+    lease = take(world, &options);
+    fake_next(world->fake, FAKE_RELEASE, (struct fake_answer){.status = HF_LOST});
+    assert_int_equal(hf_release_why(lease, &loss, NULL), HF_LOST);
+    assert_int_equal(loss, HF_LOSS_NONE);
+    loss = HF_LOSS_TAKEN;
+    assert_int_equal(hf_release_why(NULL, &loss, NULL), HF_OK);
+    assert_int_equal(loss, HF_LOSS_NONE);
+}
+
 static void left_is_not_released(void **state)
 {
     struct world *world = *state;
@@ -258,6 +290,7 @@ int main(void)
         with_store(past_its_deadline_a_lease_is_lost_without_being_told),
         with_store(a_descriptor_made_after_the_loss_is_readable),
         with_store(answers_to_a_release),
+        with_store(a_release_says_why_it_was_lost),
         with_store(left_is_not_released),
         with_store(adopted),
         with_store(adopting_what_is_not_held),

@@ -181,12 +181,12 @@ static void find_hold(struct take *take)
     if (job->hold_count > 0 && (take->count == 0 || take->kind != TAKE_ALL)) {
         job->hold_count = take->count == 0 && take->kind == TAKE_ALL ? job->hold_count : 1;
         job->held = &job->holds[0];
-    } else if (take->kind == TAKE_ALL) {
+    } else if (names->all) {
         run_held_last(take->store, job->above);
         take->wait_above = job->above[0] != '\0' ? job->above : NULL;
     }
     if (job->held == NULL && take->count == 1) {
-        take->kind = take->kind == TAKE_ALL ? TAKE_ALL : TAKE_ONE;
+        take->kind = take->wait_above != NULL ? TAKE_ALL : TAKE_ONE;
         take->name = job->wanted[0];
     }
 }

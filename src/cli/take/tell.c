@@ -180,7 +180,7 @@ static void describe(struct take *take, struct line *line)
     if (take->until_ns != HF_NEVER)
         add_duration(line, " of ", take->wait_ms);
     add(line, " for \"%s%s\"", name, strlen(take->name) > strlen(name) ? "..." : "");
-    if (take->kind != TAKE_ONE)
+    if (take->count > 1)
         add(line, " %s %zu more", take->kind == TAKE_ALL ? "and" : "or one of", take->count - 1);
     trouble = trouble_now(take, now_ns, &left_ms);
     if (trouble == HF_QUARANTINE)
@@ -198,13 +198,14 @@ static bool describe_holders(struct take *take, struct line *line)
 {
     size_t used = line->used;
     struct hf_store *store = take->store;
+    bool several = take->count > 1;
     bool good = take->live || hf_open_readonly(take->url, &store, NULL) == HF_OK;
 
     line->ours = take->shown_label;
-    for (size_t i = 0; good && i < (take->kind == TAKE_ONE ? 1 : take->count); i++) {
-        const char *name = take->kind == TAKE_ONE ? take->name : take->names[i];
+    for (size_t i = 0; good && i < (several ? take->count : 1); i++) {
+        const char *name = several ? take->names[i] : take->name;
 
-        line->name = take->kind == TAKE_ONE ? NULL : name;
+        line->name = several ? name : NULL;
         good = hf_inspect(store, name, describe_holder, line, NULL) == HF_OK;
         if (line->used != used)
             break;

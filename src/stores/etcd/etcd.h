@@ -155,7 +155,8 @@ int64_t ec_lease_draw(const struct ec_store *store);
 enum hf_status ec_lease_private(const struct ec_request *request, int64_t id, uint32_t ttl_ms,
                                 struct ec_lease *out);
 /* The id that the private lease of an owner has, unless the hold is detached: a claim for others
- * may come twice, by two clients, and neither may end or keep alive what the other one has. */
+ * may come twice, by two clients, and neither may end or keep alive what the other one has. It is
+ * made of the whole owner: those of one of several locks differ in their last byte only. */
 int64_t ec_lease_id(const char *owner);
 /* Keeps a lease alive. HF_LOST: it is gone. */
 enum hf_status ec_lease_keep(const struct ec_request *request, int64_t id, struct ec_life *out);

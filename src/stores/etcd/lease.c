@@ -17,7 +17,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SLACK_S       1 /* at the least, and a tenth of the ttl */
 #define GRANTED_MAX_S 1000000
@@ -49,8 +48,7 @@ int64_t ec_lease_id(const char *owner)
     int64_t id;
 
     (void)hf__hex_decode(raw, sizeof raw, owner);
-    memcpy(&id, raw, sizeof id);
-    id &= INT64_MAX;
+    id = (int64_t)(hf__hash64(raw, sizeof raw, 0) & INT64_MAX);
     return id > 0 ? id : 1;
 }
 

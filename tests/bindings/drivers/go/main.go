@@ -157,6 +157,23 @@ func with(name any, o holdfast.Options, fail bool, pause time.Duration) answer {
 	return done(store.With(ctx, name.(string), o, func(context.Context, *holdfast.Lease) error { return body() }))
 }
 
+func once(key string, given map[string]any, failures int) answer {
+	number := func(name string) float64 { n, _ := given[name].(float64); return n }
+	word := func(name string) string { text, _ := given[name].(string); return text }
+	o := holdfast.OnceOptions{Per: ms(number("per")), Retries: uint32(number("retries")), Wait: ms(number("wait")),
+		TZ: word("tz"), Label: word("label")}
+	result, err := store.Once(ctx, key, o, func(context.Context, *holdfast.Job) error {
+		if failures--; failures >= 0 {
+			return errBody
+		}
+		return nil
+	})
+	if err != nil {
+		return failed(err)
+	}
+	return answer{"ok": result.Outcome, "ran": result.Ran, "text": result.Text}
+}
+
 func turn(counter, who string) error {
 	text, err := os.ReadFile(counter)
 	if err != nil {
@@ -240,6 +257,8 @@ func run(command string, a []any) answer {
 	case "elect":
 		got, err := store.Elect(ctx, text(1), holdfast.Options{Address: text(2)})
 		return taken(slot(), got, err)
+	case "once":
+		return once(text(0), a[1].(map[string]any), int(a[2].(float64)))
 	case "break":
 		token, _ := strconv.ParseUint(text(1), 10, 64)
 		return done(store.Break(text(0), token, text(2), false))
