@@ -192,6 +192,7 @@ def closed():
 
 def once():
     """What ends a turn: Ctrl-C, an error, a scope that nobody leaves, a break; and what ends its wait."""
+    warnings.simplefilter('ignore', holdfast.StoreWarning)  # a Redis that may lose its records
     said = []
     store, other = holdfast.open(url), holdfast.open(url)
     for error in KeyboardInterrupt, OSError:
