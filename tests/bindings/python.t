@@ -34,6 +34,8 @@ for store in "$file" "${store_url[redis]}"; do
         ok $? "$kind: ... has given it back"
     done
     is "$(trap_ collected "$store")" "['ResourceWarning: True']" "$kind: the garbage collector gives back, with a warning"
+    is "$(trap_ once "$store")" "['held', 'failed', (False, 'held'), 'Lost', 'broken', False, 'KeyboardInterrupt', 'Cancelled']" \
+        "$kind: a turn of once() ends as its scope does, and its wait like any other"
     is "$(trap_ threads "$store")" 'counted 320' "$kind: threads take turns, and look at leases that end"
     is "$(trap_ fork "$store" | grep -v Deprecation | grep -v 'os.fork()')" 'child [True, True, True, True] 0.0
 parent still had it' "$kind: a forked child is told so, and takes nothing from its parent"

@@ -64,30 +64,50 @@ static void several(void **state)
     assert_int_equal(hf_lock_release(a.lease != NULL ? &a : &b), HF_OK);
 }
 
-static void *release(void *lock)
+enum { RELEASERS = 3, ROUNDS = 10000 };
+
+struct releasers {
+    struct hf_lock lock;
+    pthread_barrier_t start, end;
+};
+
+static void *release(void *data)
 {
-    return (void *)(intptr_t)hf_lock_release(lock);
+    struct releasers *all = data;
+    intptr_t refused = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_barrier_wait(&all->start);
+        refused += hf_lock_release(&all->lock) != HF_OK;
+        pthread_barrier_wait(&all->end);
+    }
+    return (void *)refused;
 }
 
 /* However many release at once, the lease is freed by one. */
 static void one_of_many_releases(void **state)
 {
     struct world *world = *state;
-    struct hf_lock lock = lock_of("job");
+    struct releasers all = {.lock = lock_of("job")};
+    pthread_t threads[RELEASERS];
+    void *refused;
 
-    for (int round = 0; round < 50; round++) {
-        pthread_t threads[4];
-        void *status;
-
-        assert_int_equal(hf_lock_acquire(world->store, &lock), HF_OK);
-        for (size_t i = 0; i < COUNT(threads); i++)
-            assert_int_equal(pthread_create(&threads[i], NULL, release, &lock), 0);
-        for (size_t i = 0; i < COUNT(threads); i++) {
-            assert_int_equal(pthread_join(threads[i], &status), 0);
-            assert_int_equal((intptr_t)status, HF_OK);
-        }
+    assert_int_equal(pthread_barrier_init(&all.start, NULL, RELEASERS + 1), 0);
+    assert_int_equal(pthread_barrier_init(&all.end, NULL, RELEASERS + 1), 0);
+    for (size_t i = 0; i < RELEASERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, release, &all), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        assert_int_equal(hf_lock_acquire(world->store, &all.lock), HF_OK);
+        pthread_barrier_wait(&all.start);
+        pthread_barrier_wait(&all.end);
     }
-    assert_int_equal(fake_count(world->fake, FAKE_RELEASE), 50);
+    for (size_t i = 0; i < RELEASERS; i++) {
+        assert_int_equal(pthread_join(threads[i], &refused), 0);
+        assert_null(refused);
+    }
+    assert_int_equal(fake_count(world->fake, FAKE_RELEASE), ROUNDS);
+    (void)pthread_barrier_destroy(&all.start);
+    (void)pthread_barrier_destroy(&all.end);
 }
 
 int main(void)

@@ -14,27 +14,290 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import math
 import os
 import re
-import sys
+import select
+import threading
 import time
+import warnings
 import weakref
+from _thread import allocate_lock, get_ident, start_new_thread
+from concurrent.futures import Future
+from ctypes import addressof, byref, c_void_p, get_errno, sizeof, string_at
 from functools import lru_cache, partial
-from operator import attrgetter
+from operator import attrgetter, is_, methodcaller
 from typing import Any, Callable, Generic, Iterable, Iterator, List, NamedTuple, Optional, TypeVar
 
-from ._library import (LEADER_FN, REASONS, RECORD_FN, AcquireOptions, BreakOptions, Busy, Cancelled, Core, Corrupt,
-                       Denied, Hold, HoldfastError, Invalid, Lost, NoMemory, OpenOptions, Quarantine, Stale,
-                       StoreWarning, Unknown, Unreachable, Unsupported, failure, lib, pause, pause_async, text_of, warn)
+from ._library import (FOUND_FN, AcquireOptions, BreakOptions, Error, HoldStruct, LeaderStruct, OnceOptions, OnceRecord,
+                       OpenOptions, RecordStruct, lib, libc)
 
-__all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease', 'Leases', 'Lock',
-           'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store', 'StoreWarning', 'Unknown',
+__all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Job', 'Leader', 'Lease', 'Leases',
+           'Lock', 'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store', 'StoreWarning', 'Unknown',
            'Unreachable', 'Unsupported', 'open', 'version']
 
 version: str = lib.hf_version().decode()  #: of the library that is loaded
 _take, _give = lib.hf_lock_acquire, lib.hf_lock_release
+_SUCCESS, _FAILURE, _CUT_OFF, _NOT_STARTED = range(1, 5)  # how a turn ends
+
+# The words of enum hf_loss, in its order.
+REASONS = ('none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed')
+
+
+def text_of(data: bytes | None) -> str:
+    return (data or b'').decode('utf-8', 'replace')
+
+
+class HoldfastError(Exception):
+    """What every error of this module is. str(error) is what the library said."""
+
+
+class Busy(HoldfastError):
+    """Another holds the lock, and did until the wait was over; the text says who."""
+
+
+class Lost(HoldfastError):
+    """The lock was held and no longer is; reason is one of REASONS, or None if only the release
+    found out."""
+
+    reason: str | None = None
+
+
+class Stale(HoldfastError):
+    """A fence has admitted a higher token: a later holder has written."""
+
+
+class Cancelled(HoldfastError):
+    """The store was closed while this call was waiting."""
+
+
+class Unknown(HoldfastError):
+    """No answer came: it may have taken effect."""
+
+
+class Unreachable(HoldfastError):
+    """The store cannot be reached."""
+
+
+class Quarantine(HoldfastError):
+    """The store is new and grants nothing for retry_after seconds."""
+
+    retry_after = 0.0
+
+
+class Denied(HoldfastError):
+    """Permission was refused."""
+
+
+class Invalid(HoldfastError, ValueError):
+    """A bad argument, a closed store, a forked child."""
+
+
+class Unsupported(HoldfastError):
+    """This kind of store cannot do that."""
+
+
+class Corrupt(HoldfastError):
+    """The store's data is damaged; the text says how to repair it."""
+
+
+class NoMemory(HoldfastError, MemoryError):
+    """Out of memory or descriptors."""
+
+
+class StoreWarning(UserWarning):
+    """What the library warns of although the call succeeded."""
+
+
+_BY_STATUS = (HoldfastError, Busy, Lost, Stale, Cancelled, Unknown, Unreachable, Quarantine, Denied, Invalid,
+              Unsupported, Corrupt, NoMemory)
+
+
+def failure(status: int, err: Error, loss: int = 0) -> HoldfastError:
+    """The exception for a status that is not HF_OK."""
+    kind = _BY_STATUS[status] if status < len(_BY_STATUS) else HoldfastError
+    error = kind(err.text.decode('utf-8', 'replace'))
+    if isinstance(error, Lost) and 0 < loss < len(REASONS):
+        error.reason = REASONS[loss]
+    if isinstance(error, Quarantine):
+        error.retry_after = err.retry_after_ms / 1000
+    return error
+
+
+_ONE = b'\1\0\0\0\0\0\0\0'  # what makes an eventfd readable
+
+
+def warn(err: Error) -> None:
+    if err.text:
+        warnings.warn(text_of(err.text), StoreWarning, stacklevel=4)
+
+
+class Cancel:
+    """A descriptor that ends a wait once set() was called; closed when nobody refers to it."""
+
+    def __init__(self) -> None:
+        # os.eventfd came with Python 3.10. To the library 0 means none: whoever closed stdin has one there now.
+        fd = libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK) or libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)
+        if fd < 0:
+            raise OSError(get_errno(), 'no descriptor to cancel a wait by')
+        self.fd, self.owner = fd, select.epoll.fromfd(fd)  # which closes it when it is collected, without a word
+        self.set = partial(os.write, fd, _ONE)
+
+
+class Handle:
+    """Who is inside a call is noted, so that the handle is ended when no other thread is. Sets are changed in
+    one step: there is no lock, which a fork could freeze or Ctrl-C leave locked."""
+
+    __slots__ = ()
+    # Each has: handle, as the library knows it; inside; over; about, what it is called once it is over; pid.
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        me = get_ident()
+        try:
+            self.inside.add(me)
+            if self.over:
+                raise Invalid(self.about)
+            return function(self.handle, *arguments)
+        finally:
+            self.inside.discard(me)
+
+    def ask(self, function: Callable[..., int], *arguments: Any, loss: int = 0) -> None:
+        err = Error()
+        if status := self.call(function, *arguments, byref(err)):
+            raise failure(status, err, self.call(lib.hf_lease_loss) if isinstance(self, Hold) and status == 2 else loss)
+        warn(err)
+
+    def empty(self, hurry: Callable[[], object] = bool) -> None:
+        """Waits until nobody is inside; in a forked child, nobody is. What Ctrl-C kept from leaving is not:
+        no call is longer than the limit."""
+        self.over = True
+        limit, me = time.monotonic() + 20, {get_ident()}
+        while self.inside - me and os.getpid() == self.pid and time.monotonic() < limit:
+            hurry()
+            time.sleep(0.001)
+
+
+class Core(Handle):
+    """What is left of a store when nobody refers to that any more: enough to close it."""
+
+    def __init__(self) -> None:
+        self.over, self.pid, self.inside, self.handle = False, os.getpid(), set(), c_void_p()
+        self.once = iter((self.handle,))  # who closes it draws it, in one step
+        self.cancels: set[weakref.ref[Cancel]] = set()
+        self.pool: list[Hold] = []  # that served, and will serve again
+        self.start: Callable[..., object] = start_new_thread
+
+    def place(self) -> Hold:
+        try:
+            return self.pool.pop()
+        except IndexError:
+            return Hold(self)
+
+    def shut(self) -> None:
+        self.start = is_  # nothing: when the interpreter ends, no thread begins any more
+        self.empty(lambda: [cancel.set() for known in self.cancels.copy() if (cancel := known())])
+        [*map(lib.hf_close, self.once)]
+
+    def cancellable(self, options: Any) -> tuple[Cancel, Any]:
+        """A copy of the options for a wait that ends by the cancel, or with this store: as long as somebody refers to
+        that cancel."""
+        cancel, copy = Cancel(), type(options).from_buffer_copy(options)
+        copy.cancel_fd, copy.original = cancel.fd, options  # whose texts it points to
+        self.cancels.add(weakref.ref(cancel, self.cancels.discard))
+        return cancel, copy
+
+
+class Hold(Handle):
+    """The place for a lease; the library puts it there, and takes it out again in one step. Serves one Lease
+    after the other: what each needs is made here, once."""
+
+    __slots__ = ('core', 'pid', 'inside', 'over', 'watched', 'served', 'struct', 'ref', 'drop', 'end', 'back')
+    handle = property(attrgetter('struct.lease'))
+    about = property(lambda self: f'lock "{self.name}" in store {self.core.url}: this lease was released')
+    name = property(lambda self: text_of(self.struct.name))
+
+    def __init__(self, core: Core) -> None:
+        self.core, self.pid, self.inside, self.over, self.watched = core, core.pid, set(), True, 0
+        self.struct = struct = HoldStruct(sizeof(HoldStruct))
+        self.ref, self.served = byref(struct), None  # what name and options are of, and keeps them
+        # What happens when its Lease is collected. Of C all through: no code of Python runs in between, which
+        # Ctrl-C could end. If it was never released a thread does that, which may take long.
+        self.drop = partial(methodcaller('start', _found, (self,)), core)
+        self.end: Callable[[], object] = int
+        self.back = partial(core.pool.append, self)
+
+    def serve(self, served: Any, name: bytes, options: Any) -> Hold:
+        self.served, self.struct.name, self.struct.options = served, name, addressof(options)
+        return self
+
+    def watch(self, lease: int) -> int:
+        """A duplicate of the descriptor of loss, which becomes readable at the release, too."""
+        self.watched = lib.hf_lease_fd(lease)
+        return os.dup(self.watched)
+
+    def leave(self) -> None:
+        """Waits until nobody else uses the lease, and wakes who watches it."""
+        self.empty()
+        self.inside.clear()  # of whom Ctrl-C kept there
+        if self.watched:
+            os.write(self.watched, _ONE)
+            self.watched = 0
+
+
+def _found(hold: Hold) -> None:
+    if hold.handle:
+        lib.hf_lock_release(hold.ref)
+        warnings.warn(f'the lease of lock {hold.name!r} was never released', ResourceWarning)
+
+
+def _begin(call: Callable[[], Any], told: Callable[[], object] = bool) -> Future:
+    """Runs call on a thread of its own, and told after it."""
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+        told()
+
+    result: Future = Future()
+    start_new_thread(run, ())
+    return result
+
+
+def pause(call: Callable[[], Any], cancel: Cancel) -> Any:
+    """Runs call, which ends soon after cancel.set(). Signals are handled meanwhile, which Python does in
+    the main thread only, and not while that is inside the library. A handler that raises, as Ctrl-C's
+    does, ends the wait; any other leaves it alone, and with it the place in the queue."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    done, result = allocate_lock(), None
+    done.acquire()
+    try:
+        result = _begin(call, done.release)
+        done.acquire()
+    except BaseException:
+        cancel.set()
+        while result is not None and not result.done():
+            with contextlib.suppress(KeyboardInterrupt):  # once more is no sooner
+                done.acquire(timeout=1)
+        raise
+    return result.result()
+
+
+async def pause_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
+    """The same for asyncio. A task that is cancelled leaves when the call has ended; with no cancel, the
+    call is let finish. A lease that nobody is there to hear of is collected."""
+    ended, cancelled = asyncio.wrap_future(_begin(call)), None
+    while not ended.done():
+        try:
+            await asyncio.wait([ended])  # which leaves it alone when the task is cancelled
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if cancel is not None:
+                cancel.set()
+    if cancelled is not None:
+        raise cancelled from ended.exception()
+    return ended.result()
 
 
 #: What a holder left behind beside its lock; times since 1970, by the store's clock.
@@ -46,7 +309,7 @@ Leader = NamedTuple('Leader', [('term', Optional[int]), ('label', str), ('addres
 
 
 def _record(one: Any) -> Record:
-    return Record(text_of(one.key), ctypes.string_at(one.value, one.value_len), one.token, one.number,
+    return Record(text_of(one.key), string_at(one.value, one.value_len), one.token, one.number,
                   one.written_ms / 1000, one.until_ms / 1000 if one.until_ms else None)
 
 
@@ -62,6 +325,10 @@ def _bytes(text: str, what: str) -> bytes:
     return text.encode()
 
 
+def _optional(text: str | None, what: str) -> bytes | None:
+    return None if text is None else _bytes(text, what)
+
+
 def _ms(seconds: float, what: str) -> int:
     if not 0 <= seconds < 2 ** 40:  # not NaN either
         raise Invalid(f'{what} is a number of seconds, not {seconds!r}')
@@ -69,7 +336,7 @@ def _ms(seconds: float, what: str) -> int:
 
 
 def _ttl_ms(seconds: float | None) -> int:
-    return 0 if seconds is None else min(max(1, _ms(seconds, 'a ttl')), 2 ** 32 - 1)
+    return 0 if not seconds else min(max(1, _ms(seconds, 'a ttl')), 2 ** 32 - 1)
 
 
 def _wait_ms(seconds: float) -> int:
@@ -77,42 +344,22 @@ def _wait_ms(seconds: float) -> int:
 
 
 # The fence of a table, as `holdfast fence sql` sets it up, through the drivers of three databases.
-# Each: enter, enter for a key, leave.
-_POSTGRES = ('CALL holdfast_fence.enter(%s, %s)', 'CALL holdfast_fence.enter(%s, %s, %s)', None)
-_SQLITE = ('INSERT INTO holdfast_enter (resource, token) VALUES (%s, %s)',
-           'INSERT INTO holdfast_enter (resource, key, token) VALUES (%s, %s, %s)',
+# Each: enter, enter for a key, leave; with parameters as all versions of these drivers take them.
+_POSTGRES = ('CALL holdfast_fence.enter(%s, %s)', 'CALL holdfast_fence.enter(%s, %s, %s)', '')
+_SQLITE = ('INSERT INTO holdfast_enter (resource, token) VALUES (?, ?)',
+           'INSERT INTO holdfast_enter (resource, key, token) VALUES (?, ?, ?)',
            'DELETE FROM holdfast_entered')
 _MARIADB = ('CALL holdfast_enter(%s, %s)', 'CALL holdfast_enter_key(%s, %s, %s)', 'CALL holdfast_leave()')
 _BY_MODULE = {'psycopg': _POSTGRES, 'psycopg2': _POSTGRES, 'sqlite3': _SQLITE, 'pymysql': _MARIADB,
               'MySQLdb': _MARIADB, 'mariadb': _MARIADB}
 
 
-def _driver(cursor: Any) -> tuple[tuple[str, str, str | None], str]:
-    """The statements, and how the driver writes a parameter. A cursor of the user's own class counts as
-    the one it is made from."""
+def _statements(cursor: Any) -> tuple[str, str, str]:
+    """A cursor of the user's own class counts as the one it is made from."""
     for kind in type(cursor).__mro__:
-        module = kind.__module__.partition('.')[0]
-        if module in _BY_MODULE:
-            style = getattr(sys.modules.get(module), 'paramstyle', 'format')
-            return _BY_MODULE[module], '?' if style == 'qmark' else '%s'
+        if statements := _BY_MODULE.get(kind.__module__.partition('.')[0]):
+            return statements
     raise Invalid(f'enter knows cursors of {", ".join(_BY_MODULE)}, not {type(cursor).__module__}')
-
-
-def _enter(cursor: Any, resource: str, key: Any, token: int) -> None:
-    statements, mark = _driver(cursor)
-    parameters = (resource, token) if key is None else (resource, key, token)
-    try:
-        cursor.execute(statements[key is not None].replace('%s', mark), parameters)
-    except Exception as error:
-        state = getattr(error, 'sqlstate', None) or getattr(error, 'pgcode', None)
-        if state == 'ZHF01' or re.search(r'holdfast stale|token \d+ is stale', str(error)):
-            raise Stale(str(error)) from error
-        raise
-
-
-def _leave(cursor: Any) -> None:
-    if (statement := _driver(cursor)[0][2]) is not None:
-        cursor.execute(statement)
 
 
 class Lease:
@@ -163,7 +410,7 @@ class Lease:
             time.sleep(0.001)  # less than a millisecond is left
 
     def renew(self, ttl: float | None = None) -> None:
-        """Extends the lease now; the keeper does so by itself."""
+        """Extends the lease now, by the ttl it has if none is given, or 0; the keeper does so by itself."""
         self._hold.ask(lib.hf_renew, _ttl_ms(ttl))
 
     def put(self, key: str, value: bytes | str, keep: float | None = None) -> None:
@@ -175,11 +422,18 @@ class Lease:
         """Shows the token to the fence of a table, first in a transaction: psycopg, sqlite3, MariaDB.
         Raises Stale if a later holder was there."""
         self.check()
-        _enter(cursor, resource, key, self.token)
+        statement = _statements(cursor)[key is not None]
+        try:
+            cursor.execute(statement, (resource, self.token) if key is None else (resource, key, self.token))
+        except Exception as error:
+            if re.search(r'holdfast stale|token \d+ is stale', str(error)):
+                raise Stale(str(error)) from error
+            raise
 
     def leave(self, cursor: Any) -> None:
         """The counterpart, last in the transaction: SQLite needs it; a pooled MariaDB connection too."""
-        _leave(cursor)
+        if leave := _statements(cursor)[2]:
+            cursor.execute(leave)
 
     def release(self) -> None:
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
@@ -257,15 +511,15 @@ class _Wanted:
             raise Invalid('no name of a lock')
         self.kind, self.names = kind, [_bytes(name, 'a lock name') for name in names]
         self.take = lib.hf_lock_acquire_all if kind == 'all' else lib.hf_lock_acquire_any
-        self.address = None if address is None else _bytes(address, 'an address')
-        self.options = AcquireOptions(ctypes.sizeof(AcquireOptions), _ttl_ms(ttl), _wait_ms(wait),
-                                      None if label is None else _bytes(label, 'a label'), 0, not keep, spread=spread)
+        self.address = _optional(address, 'an address')
+        self.options = AcquireOptions(sizeof(AcquireOptions), _ttl_ms(ttl), _wait_ms(wait),
+                                      _optional(label, 'a label'), 0, not keep, spread=spread)
 
     def call(self, store: Any, leases: list[Lease]) -> int:
         """As long as this is under way, the leases are not collected."""
-        structs, told, one = [lease._hold.struct for lease in leases], self.address, leases[0]._hold.struct
-        status = self.take(store, (ctypes.c_void_p * len(leases))(*map(ctypes.addressof, structs)), len(leases))
-        return status or told is not None and lib.hf_record_put(one.lease, b'leader', told, len(told), 0, one.err)
+        structs, told, it = [lease._hold.struct for lease in leases], self.address, leases[0]._hold.struct
+        status = self.take(store, (c_void_p * len(leases))(*map(addressof, structs)), len(leases))
+        return status or told is not None and lib.hf_record_put(it.lease, b'leader', told, len(told), 0, byref(it.err))
 
 
 class Lock(Generic[_Held]):
@@ -281,9 +535,8 @@ class Lock(Generic[_Held]):
         """Waits as long as it was told to. Raises Busy, and whatever else the library answers."""
         wanted, core = self._wanted, self._store._core
         if wanted.kind != 'one':
-            with core.waiting(wanted.options) as (cancel, options):
-                leases, call = self._begin(options)
-                return self._granted(pause(call, cancel) if options.wait_ms else call(), leases)
+            leases, call, cancel = self._begin()
+            return self._granted(pause(call, cancel) if wanted.options.wait_ms else call(), leases)
         hold = core.place()
         if hold.served is not wanted:
             hold.serve(wanted, wanted.names[0], wanted.options)
@@ -293,22 +546,20 @@ class Lock(Generic[_Held]):
 
     async def acquire_async(self) -> _Held:
         """The same for asyncio; a task that is cancelled leaves the queue."""
-        with self._store._core.waiting(self._wanted.options) as (cancel, options):
-            leases, call = self._begin(options)
-            return self._granted(await pause_async(call, cancel), leases)
+        leases, call, cancel = self._begin()
+        return self._granted(await pause_async(call, cancel), leases)
 
-    def _begin(self, options: Any) -> tuple[list[Lease], Callable[[], int]]:
+    def _begin(self) -> tuple[list[Lease], Callable[[], int], Cancel]:
         core, wanted = self._store._core, self._wanted
-        leases = Leases(Lease(self._store, core.place().serve(None, name, options)) for name in wanted.names)
-        return leases, partial(core.call, wanted.call, leases)
+        cancel, options = core.cancellable(wanted.options)
+        leases = Leases(Lease(self._store, core.place().serve(options, name, options)) for name in wanted.names)
+        return leases, partial(core.call, wanted.call, leases), cancel
 
     def _granted(self, status: int, leases: list[Lease]) -> Any:
         err = leases[0]._hold.struct.err
         error = failure(status, err) if status else None
-        for lease in leases:
-            if error or not lease._hold.handle:  # of any() one is held, and none is if the address was refused
-                with contextlib.suppress(HoldfastError):
-                    lease.release()
+        with contextlib.suppress(HoldfastError):  # of any() one is held, and none is if the address was refused
+            Leases(lease for lease in leases if error or not lease._hold.handle).release()
         if error:
             raise error
         warn(err)
@@ -335,21 +586,40 @@ class Lock(Generic[_Held]):
         self._lease = lease = await self._alone().acquire_async()
         return lease
 
-    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
-        lease, self._lease = self._lease, None
-        with contextlib.suppress(HoldfastError if error else ()):
-            await lease.release_async()
+    async def __aexit__(self, *ending: object) -> None:
+        await pause_async(partial(self.__exit__, *ending))
 
 
-class Store:
+class Job(Lease):
+    """What Store.once() is about: its slot; the outcome on record ('done', 'failed', 'too-late', 'held', 'running' or
+    ''); by whom; and all of it in a sentence, as text. True while it is ours to do, and the lease of its lock then."""
+
+    def __bool__(self) -> bool:
+        return not self._hold.over
+
+    def release(self) -> None:
+        """Raises Invalid: the end of the turn gives it back."""
+        raise Invalid('the lease of a job ends with its turn')
+
+    def _look(self, once: Any, status: int = 0) -> int:
+        hold, record, lease = self._hold, lib.hf_once_on_record(once), lib.hf_once_lease(once)
+        known = OnceRecord.from_address(record) if record else OnceRecord()
+        self.outcome, self.by = text_of(known.state), text_of(known.by)
+        self.slot, self.text = text_of(lib.hf_once_slot(once)), text_of(lib.hf_once_text(once))
+        hold.over, hold.struct.lease, hold.struct.token = not lease, lease, lib.hf_lease_token(lease) if lease else 0
+        return status
+
+
+class Store(contextlib.AbstractContextManager):
     """An open store: where locks live. A context manager; close() ends it, and so do the garbage collector
     and the exit of the interpreter. Leases that are still held are released then."""
 
     def __init__(self, url: str | None = None, *, wait: float = 0) -> None:
         self._core = core = Core()
         name = _bytes(url or '', 'a URL')
-        with core.waiting(OpenOptions(ctypes.sizeof(OpenOptions), _wait_ms(wait))) as (cancel, options):
-            core.ask(lambda ptr, err: pause(lambda: lib.hf_open_waiting(name, options, ptr, err), cancel))
+        cancel, options = core.cancellable(OpenOptions(sizeof(OpenOptions), _wait_ms(wait)))
+        opened = name, byref(options), byref(core.handle)
+        core.ask(lambda _, err: pause(partial(lib.hf_open_waiting, *opened, err), cancel))
         self.url = core.url = text_of(lib.hf_store_url(core.handle))  #: without its password
         core.about = f'store {self.url} is closed'
         self._wanted = lru_cache(256)(_Wanted)
@@ -382,9 +652,44 @@ class Store:
         ask leader()."""
         return Lock(self, _Wanted('any', ttl, wait, label, True, name, address=address))
 
+    @contextlib.contextmanager
+    def once(self, key: str, *, per: float = 0, at: str | None = None, tz: str | None = None, wait: float = 0,
+             retries: int = 0, retry_after: float = 0, start_by: float = 0, slack: float | None = None, keep: float = 0,
+             hold_crashed: bool = False, ttl: float | None = None, label: str | None = None) -> Iterator[Job]:
+        """Work that is to succeed once, or once per period: `with store.once('report', per=86400, at='03:00') as job`.
+        If job, it is ours to do: an exception is on record as a failure then, unless it is none of Exception, as
+        Ctrl-C. Else job.outcome and job.text say what became of it. After a failure the next `with`, on any machine,
+        is the next attempt, if there are retries; wait=math.inf waits for that, too. What the options mean,
+        holdfast/once.h says; slack=0 is none."""
+        core, once, name, ending = self._core, c_void_p(), _bytes(key, 'a lock name'), _NOT_STARTED
+        job = Job(self, Hold(core))
+        job._hold.over, job._hold.struct.name, job._hold.end = True, name, partial(lib.hf_once_close, once)
+        per_ms, start_by_ms, keep_ms, after_ms = (_ms(one, 'a time') for one in (per, start_by, keep, retry_after))
+        cancel, options = core.cancellable(OnceOptions(
+            sizeof(OnceOptions), per_ms, _optional(at, 'at'), _optional(tz, 'tz'),
+            -1 if slack == 0 else _ms(slack or 0, 'slack'), start_by_ms, keep_ms, after_ms, retries, hold_crashed,
+            _ttl_ms(ttl), 0, _wait_ms(wait), _optional(label, 'a label')))
+        core.ask(lib.hf_once_open, name, byref(options), byref(once))
+        try:
+            core.ask(lambda _, err: pause(partial(lib.hf_once_begin, once, err), cancel))
+            job._look(once)
+            ending = _CUT_OFF
+            yield job
+            ending = _SUCCESS
+        except Exception:
+            ending = _FAILURE
+            raise
+        finally:
+            job._look(once)
+            if job:  # which it may have become in the moment of Ctrl-C
+                loss = lib.hf_lease_loss(job._hold.handle)
+                job._hold.leave()
+                with contextlib.suppress(HoldfastError if ending != _SUCCESS else ()):
+                    core.ask(lambda _, err: job._look(once, lib.hf_once_end(once, ending, 1, None, 0, err)), loss=loss)
+
     def leader(self, name: str) -> Leader | None:
         """Who leads; None if nobody does."""
-        return next(self._each(lib.hf_leader, LEADER_FN, _leader, _bytes(name, 'a lock name')), None)
+        return next(self._each(lib.hf_leader, LeaderStruct, _leader, _bytes(name, 'a lock name')), None)
 
     def get(self, name: str, key: str) -> Record | None:
         """The record of that lock, or None."""
@@ -392,24 +697,21 @@ class Store:
 
     def records(self, name: str, prefix: str = '') -> list[Record]:
         """The records of that lock whose keys start with prefix."""
-        names = [_bytes(name, 'a lock name'), _bytes(prefix, 'a prefix')]
-        return [*self._each(lib.hf_record_list, RECORD_FN, _record, *names)]
+        wanted = _bytes(name, 'a lock name'), _bytes(prefix, 'a prefix')
+        return [*self._each(lib.hf_record_list, RecordStruct, _record, *wanted)]
 
     def break_(self, name: str, token: int, *, reason: str | None = None, now: bool = False) -> None:
         """Revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at
         once, and only a fence keeps the late one out. Raises Lost if it is not the present one."""
-        options = BreakOptions(ctypes.sizeof(BreakOptions), None, reason and _bytes(reason, 'a reason'), now)
-        self._core.ask(lib.hf_break, _bytes(name, 'a lock name'), token, options, None)
-
-    def __enter__(self) -> Store:
-        return self
+        options = BreakOptions(sizeof(BreakOptions), None, _optional(reason, 'a reason'), now)
+        self._core.ask(lib.hf_break, _bytes(name, 'a lock name'), token, byref(options), None)
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], Any], *arguments: Any) -> Iterator:
         found: list[Any] = []
-        self._core.ask(function, *arguments, kind(lambda one, _: found.append(of(one.contents)) is None), None)
+        self._core.ask(function, *arguments, FOUND_FN(lambda at, _: not found.append(of(kind.from_address(at)))), None)
         return iter(found)
 
 

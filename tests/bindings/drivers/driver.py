@@ -113,6 +113,25 @@ def break_(name, token, reason):
     return {'ok': True}
 
 
+def once(key, given, failures):
+    ran, error = False, None
+    while True:
+        try:
+            with store.once(key, per=given.get('per', 0) / 1000, wait=given.get('wait', 0) / 1000,
+                            retries=given.get('retries', 0), tz=given.get('tz'), label=given.get('label')) as job:
+                if job:
+                    ran, error, failures = True, None, failures - 1
+                    if failures >= 0:
+                        raise OSError('the body failed')
+            if error:
+                raise error
+            return {'ok': job.outcome, 'ran': ran, 'text': job.text}
+        except OSError as failure:
+            if failure is error:
+                raise
+            error = failure
+
+
 def leader(name):
     found = store.leader(name)
     return {'ok': found and str(found.term), 'address': found and found.address}
@@ -165,7 +184,7 @@ def close():
 
 COMMANDS = {'open': open_, 'lock': lock, 'begin': begin, 'cancel': cancel, 'join': join, 'lost': lost, 'with': with_,
             'put': put, 'get': get, 'elect': elect, 'leader': leader, 'turns': turns, 'check': check, 'renew': renew,
-            'release': release, 'break': break_, 'remaining': remaining, 'close': close}
+            'release': release, 'break': break_, 'once': once, 'remaining': remaining, 'close': close}
 for line in sys.stdin:
     command, *arguments = json.loads(line)
     try:

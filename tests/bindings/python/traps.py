@@ -190,6 +190,46 @@ def closed():
     print(said)
 
 
+def once():
+    """What ends a turn: Ctrl-C, an error, a scope that nobody leaves, a break; and what ends its wait."""
+    warnings.simplefilter('ignore', holdfast.StoreWarning)  # a Redis that may lose its records
+    said = []
+    store, other = holdfast.open(url), holdfast.open(url)
+    for error in KeyboardInterrupt, OSError:
+        try:
+            with store.once(error.__name__, hold_crashed=True) as job:
+                raise error
+        except error:
+            said.append(job.outcome)
+    scope = store.once('left open', hold_crashed=True)
+    scope.__enter__()
+    del scope
+    gc.collect()
+    with other.once('left open') as job:
+        said.append((bool(job), job.outcome))
+    try:
+        with store.once('broken', ttl=2) as job:
+            other.break_('broken', job.token, now=True)
+            while job.remaining:
+                time.sleep(0.01)
+    except holdfast.Lost as error:
+        said += ['Lost', error.reason, bool(job)]
+    lease = other.lock('at it', ttl=60).acquire()
+    for end in stop_me, store.close:
+        threading.Timer(0.3, end).start()
+        try:
+            with store.once('at it', wait=float('inf')):
+                said.append('ours')
+        except (KeyboardInterrupt, holdfast.Cancelled) as error:
+            said.append(type(error).__name__)
+    lease.release()
+    print(said)
+
+
+def stop_me():
+    os.kill(os.getpid(), signal.SIGALRM)
+
+
 def storm():
     """Ctrl-C at any moment, a few hundred times: nothing stays held, nothing crashes."""
     random.seed(7)
