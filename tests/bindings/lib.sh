@@ -48,7 +48,7 @@ prepare() {
     flock "$turn"
     sed -e "s|@PREFIX@|$build|; s|@VERSION@|0|; s|@LIBDIR@|$build|; s|@INCDIR@|$root/include|" \
         "$root/holdfast.pc.in" >"$made/holdfast.pc"
-    built c "$here/drivers/driver.c" "$build/libholdfast.so" -- cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror \
+    built c "$here/drivers/driver.c" "$here/drivers/answers.h" "$build/libholdfast.so" -- cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror \
         -I"$root/include" "$here/drivers/driver.c" -L"$build" -lholdfast -lcjson -pthread -o "$made/c"
     built cpp "$here/drivers/driver.cc" "$root/bindings/cpp/holdfast.hpp" "$build/libholdfast.so" -- c++ -std=c++20 -O2 \
         -Wall -Wextra -Werror -I"$root/include" -I"$root/bindings/cpp" "$here/drivers/driver.cc" -L"$build" -lholdfast \

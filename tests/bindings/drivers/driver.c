@@ -1,6 +1,6 @@
 /* driver.c - does with the library what it is told, line by line: tests/bindings/README.md. */
-#include <cjson/cJSON.h>
-#include <holdfast.h>
+#include "answers.h"
+
 #include <holdfast/elect.h>
 #include <holdfast/once.h>
 #include <holdfast/record.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SLOTS = 8, LINE_SIZE = 4096, WAIT_LOST_MS = 60000 };
@@ -30,74 +29,9 @@ static struct {
 } held[SLOTS];
 static struct task tasks[SLOTS];
 
-static double now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static const cJSON *arg(const cJSON *line, int at)
-{
-    return cJSON_GetArrayItem(line, at + 1);
-}
-static const char *text(const cJSON *line, int at)
-{
-    return cJSON_GetStringValue(arg(line, at));
-}
-static int64_t number(const cJSON *line, int at)
-{
-    return arg(line, at) != NULL ? (int64_t)arg(line, at)->valuedouble : 0;
-}
 static size_t slot(const cJSON *line)
 {
     return (size_t)number(line, 0) % SLOTS;
-}
-
-static cJSON *fine(void)
-{
-    cJSON *answer = cJSON_CreateObject();
-
-    cJSON_AddTrueToObject(answer, "ok");
-    return answer;
-}
-
-static cJSON *said(const char *what)
-{
-    cJSON *answer = cJSON_CreateObject();
-
-    if (what != NULL)
-        cJSON_AddStringToObject(answer, "ok", what);
-    else
-        cJSON_AddNullToObject(answer, "ok");
-    return answer;
-}
-
-static const char *reason_of(enum hf_loss loss)
-{
-    static const char *const words[] = {"",          "expired", "taken", "broken", "unreachable",
-                                        "forgotten", "closed"};
-
-    return words[loss];
-}
-
-static cJSON *answered(enum hf_status status, const struct hf_error *err, enum hf_loss loss)
-{
-    static const char *const names[] = {
-        "",           "Busy",   "Lost",    "Stale",       "Cancelled", "Unknown", "Unreachable",
-        "Quarantine", "Denied", "Invalid", "Unsupported", "Corrupt",   "NoMemory"};
-    cJSON *answer;
-
-    if (status == HF_OK)
-        return fine();
-    answer = cJSON_CreateObject();
-    cJSON_AddStringToObject(answer, "error", names[status]);
-    cJSON_AddStringToObject(answer, "text", err->text);
-    cJSON_AddStringToObject(answer, "reason", reason_of(status == HF_LOST ? loss : HF_LOSS_NONE));
-    cJSON_AddNumberToObject(answer, "retry_after_ms", (double)err->retry_after_ms);
-    cJSON_AddNumberToObject(answer, "at", now_ms());
-    return answer;
 }
 
 static cJSON *taken(const cJSON *line, enum hf_status status, struct hf_lease *const *leases,
