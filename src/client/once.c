@@ -245,14 +245,15 @@ static enum step under_lock(struct hf_once *once, struct hf_lease *lease, enum h
     return settle(once, next) ? STEP_ANSWER : STEP_AGAIN;
 }
 
-/* What the handle goes on with. */
-static enum hf_once_outcome after(const struct hf_once *once, enum hf_once_ending ending,
-                                  enum hf_status status)
+/* What the handle goes on with. A failure that the lost lock kept off the record is begun again, in
+ * line, whether or not it was heard by then that the lock was broken. */
+static enum hf_once_outcome after(const struct hf_once *once, enum hf_once_ending told,
+                                  enum hf_once_ending ending, enum hf_status status)
 {
     if (ending == HF_ONCE_END_SUCCESS)
         return HF_ONCE_DONE;
-    if (ending == HF_ONCE_END_FAILURE &&
-        (status == HF_LOST || (status == HF_OK && hf__once_tries_again(&once->work, ending))))
+    if ((told == HF_ONCE_END_FAILURE && status == HF_LOST) ||
+        (status == HF_OK && hf__once_tries_again(&once->work, ending)))
         return HF_ONCE_OPEN;
     return status == HF_OK && once->work.ours.state == HF__ONCE_HELD ? HF_ONCE_HELD
                                                                      : HF_ONCE_FAILED;
@@ -274,6 +275,7 @@ enum hf_status hf_once_end(struct hf_once *once, enum hf_once_ending ending, uin
                            const void *output, size_t output_len, struct hf_error *err)
 {
     struct hf__once_work *work = &once->work;
+    const enum hf_once_ending told = ending;
     struct hf_error own, trouble;
     enum hf_status status, released;
 
@@ -293,7 +295,7 @@ enum hf_status hf_once_end(struct hf_once *once, enum hf_once_ending ending, uin
     released = hf_release(once->lease, &trouble);
     once->lease = NULL;
     once->ran = true;
-    once->outcome = after(once, ending, status);
+    once->outcome = after(once, told, ending, status);
     hf__once_show(once);
     if (status != HF_OK)
         return status;

@@ -341,14 +341,14 @@ static void a_wait_in_line_can_be_cancelled(void **state)
     (void)close(ends[1]);
 }
 
-static void who_lost_the_lock_writes_nothing(void **state)
+/* heard: by the one that lost it, before it says how the work ended. */
+static void lose_and_fail(const char *stem, bool heard)
 {
     struct hf_break_options now = {.size = sizeof now, .now = true};
     struct server one, other;
     char key[HF_NAME_MAX + 1];
 
-    (void)state;
-    fresh_name(key, "lost");
+    fresh_name(key, stem);
     one = server_open("one", key, once_for_ever());
     other = server_open("other", key, once_for_ever());
     assert_true(begins(&one, HF_ONCE_RUN));
@@ -356,6 +356,8 @@ static void who_lost_the_lock_writes_nothing(void **state)
         hf_break(other.store, key, hf_lease_token(hf_once_lease(one.once)), &now, NULL, &other.err),
         HF_OK);
     assert_true(begins(&other, HF_ONCE_RUN));
+    if (heard)
+        assert_int_equal(hf_renew(hf_once_lease(one.once), 0, &one.err), HF_LOST);
     assert_int_equal(end_with(&one, HF_ONCE_END_FAILURE), HF_LOST);
     assert_int_equal(hf_once_outcome(one.once), HF_ONCE_OPEN);
     assert_int_equal(end_with(&other, HF_ONCE_END_SUCCESS), HF_OK);
@@ -363,6 +365,13 @@ static void who_lost_the_lock_writes_nothing(void **state)
     assert_true(is_on_record(&one, "done", "other"));
     server_close(&one);
     server_close(&other);
+}
+
+static void who_lost_the_lock_writes_nothing(void **state)
+{
+    (void)state;
+    lose_and_fail("lost", false);
+    lose_and_fail("lost and heard of", true);
 }
 
 static void who_lost_the_lock_is_told_that_the_success_is_not_on_record(void **state)
