@@ -23,7 +23,8 @@ struct work {
     struct zk_said said; /* what the first child says; all zero if it is not holdfast's */
     struct hf_revocation revocation;
     int tries;
-    bool sent; /* and no answer says that it was not executed */
+    bool caught_up; /* our server has, with those that granted before we asked */
+    bool sent;      /* and no answer says that it was not executed */
     bool done;
 };
 
@@ -32,14 +33,19 @@ static enum hf_status not_broken(const struct work *w, const char *why, struct h
     return hf__fail_not_broken(err, w->revoke->name, w->store->url.common.shown, why);
 }
 
+static bool is_meant(const struct work *w)
+{
+    if (w->first.name[0] == '\0' || w->first.foreign != (w->revoke->token == 0))
+        return false;
+    return w->first.foreign || (uint64_t)w->stat.czxid == w->revoke->token;
+}
+
 /* HF_OK: the first child is the hold that is meant. */
 static enum hf_status check(const struct work *w, struct hf_error *err)
 {
     const struct hf_revoke *revoke = w->revoke;
     bool there = w->first.name[0] != '\0';
-    bool meant = there && (revoke->token == 0
-                               ? w->first.foreign
-                               : !w->first.foreign && (uint64_t)w->stat.czxid == revoke->token);
+    bool meant = is_meant(w);
 
     if (!meant && w->sent)
         return hf__fail_lock(err, HF_UNKNOWN, revoke->name, w->store->url.common.shown,
@@ -74,6 +80,21 @@ static int read_first(struct work *w)
     if (rc == ZOK && !w->first.foreign && !zk_data_parse(data, &w->said))
         hf__copy_printable(w->said.label, sizeof w->said.label, data);
     return rc == ZNONODE && w->first.name[0] == '\0' ? ZOK : rc;
+}
+
+/* The same. Our server may follow the one that granted: before it says that the hold is not there
+ * it catches up. */
+static int read_surely(struct work *w)
+{
+    int rc = read_first(w);
+
+    if (rc != ZOK || is_meant(w) || w->caught_up)
+        return rc;
+    rc = zk_catch_up(w->session, &w->patience);
+    if (rc != ZOK)
+        return rc;
+    w->caught_up = true;
+    return read_first(w);
 }
 
 /* The version that is to be marked. A holder that renews all the time would win every race, since
@@ -129,7 +150,7 @@ static enum hf_status try(struct work *w, struct hf_broken *out, struct hf_error
     if (status != HF_OK)
         return status == HF_LOST ? zk_verdict(w->store, w->revoke->name, ZSESSIONEXPIRED, err)
                                  : status;
-    rc = read_first(w);
+    rc = read_surely(w);
     if (rc == ZOK && (status = check(w, err)) != HF_OK)
         return status;
     if (rc == ZOK) {
