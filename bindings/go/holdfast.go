@@ -18,7 +18,6 @@ import "C"
 import (
 	"context"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/cgo"
 	"strings"
@@ -170,10 +169,10 @@ func waitMillis(d time.Duration) C.int64_t {
 
 // ttlMillis of a negative ttl is one that the library refuses.
 func ttlMillis(d time.Duration) C.uint32_t {
-	if ms := millis(d); ms >= 0 && ms < math.MaxUint32 {
+	if ms := millis(d); ms >= 0 && ms < 1<<32-1 {
 		return C.uint32_t(ms)
 	}
-	return math.MaxUint32
+	return 1<<32 - 1
 }
 
 // A Store is where locks live.
@@ -291,7 +290,7 @@ func (s *Store) Any(ctx context.Context, names []string, options Options) (*Leas
 		holds.Put(h)
 		return nil, err
 	}
-	return &Lease{hold: h, store: s, name: names[h.taken.which], token: uint64(h.taken.token)}, nil
+	return h.lease(s, names[h.taken.which], h.taken), nil
 }
 
 // All takes several locks, all or nothing, in one order for everybody: no two callers wait for each other.
@@ -301,8 +300,7 @@ func (s *Store) All(ctx context.Context, names []string, options Options) (Lease
 		return nil, err
 	}
 	for i, name := range names {
-		leases[i] = &Lease{hold: holds.Get().(*hold), store: s, name: name, token: uint64(taken[i].token)}
-		leases[i].hold.taken = taken[i]
+		leases[i] = holds.Get().(*hold).lease(s, name, taken[i])
 	}
 	return leases, nil
 }

@@ -7,12 +7,12 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -21,16 +21,17 @@ import (
 // A Lease is a held lock. Release gives it back; one that nobody refers to any more is given back by the garbage
 // collector.
 type Lease struct {
-	mu    sync.RWMutex // held for reading by every call, for writing to release
-	hold  *hold        // nil once it was released
-	store *Store
-	name  string
-	token uint64
+	hold       *hold
+	store      *Store
+	name       string
+	token, use uint64 // use: of the hold, which may be another lease's once this one was released
 }
 
 // A hold is what is to be given back, and how the end is heard of. It is used for one lease after the other: a finalizer
 // for each would cost as much as a call of the library.
 type hold struct {
+	use      atomic.Uint64 // counts its leases
+	calls    atomic.Int32  // that are under way
 	taken    C.struct_taken
 	err      cError
 	names    [C.HF_NAME_MAX + 1]byte // as C knows them: that nothing be allocated
@@ -48,10 +49,6 @@ var holds = sync.Pool{New: func() any {
 	return h
 }}
 
-var isOver = make(chan struct{})
-
-func init() { close(isOver) }
-
 // give ends the hold; it may be used for another lease then.
 func (h *hold) give() (status cStatus) {
 	if h.watch != nil {
@@ -61,8 +58,13 @@ func (h *hold) give() (status cStatus) {
 	if !h.borrowed {
 		status = C.release(h.taken.lease, &h.loss, &h.err)
 	}
-	h.taken.lease, h.watch, h.over, h.watched = 0, nil, nil, sync.Once{}
+	h.taken.lease, h.borrowed, h.watch, h.over, h.watched = 0, false, nil, nil, sync.Once{}
 	return status
+}
+
+func (h *hold) lease(s *Store, name string, taken C.struct_taken) *Lease {
+	h.taken = taken
+	return &Lease{h, s, name, uint64(taken.token), h.use.Load()}
 }
 
 // Name is that of the lock.
@@ -73,23 +75,24 @@ func (l *Lease) Token() uint64 { return l.token }
 
 func (l *Lease) String() string { return fmt.Sprintf("holdfast.Lease %q token=%d", l.name, l.token) }
 
-// use runs call, unless the lease was released.
-func (l *Lease) use(call func(hf *C.struct_hf_lease, e *cError) cStatus, texts ...string) error {
+// with runs call, unless the lease was released.
+func (l *Lease) with(call func(hf *C.struct_hf_lease, e *cError) cStatus, texts ...string) error {
 	if err := clean(texts); err != nil {
 		return err
 	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.hold == nil {
+	h := l.hold
+	h.calls.Add(1) // before the look: Release looks the other way round
+	defer h.calls.Add(-1)
+	if h.use.Load() != l.use {
 		return invalid(fmt.Sprintf("lock %q in store %s: this lease was released", l.name, l.store.url))
 	}
-	e, hf := new(cError), *(**C.struct_hf_lease)(unsafe.Pointer(&l.hold.taken.lease))
+	e, hf := new(cError), *(**C.struct_hf_lease)(unsafe.Pointer(&h.taken.lease))
 	return l.store.failure(call(hf, e), e, C.hf_lease_loss(hf))
 }
 
 // Remaining is the validity left; 0 once it is lost or released.
 func (l *Lease) Remaining() (left time.Duration) {
-	_ = l.use(func(hf *C.struct_hf_lease, _ *cError) cStatus {
+	_ = l.with(func(hf *C.struct_hf_lease, _ *cError) cStatus {
 		if ms := C.hf_lease_remaining_ms(hf); ms > 0 {
 			left = duration(ms)
 		}
@@ -100,7 +103,7 @@ func (l *Lease) Remaining() (left time.Duration) {
 
 // Check returns a Lost error once nothing remains: the line to put before a write. It asks no server.
 func (l *Lease) Check() error {
-	return l.use(func(hf *C.struct_hf_lease, e *cError) cStatus {
+	return l.with(func(hf *C.struct_hf_lease, e *cError) cStatus {
 		for C.hf_lease_remaining_ms(hf) <= 0 {
 			if C.hf_lease_loss(hf) != C.HF_LOSS_NONE {
 				return C.hf_renew(hf, 0, e) // of what is lost, it only says why
@@ -113,7 +116,7 @@ func (l *Lease) Check() error {
 
 // Renew extends the lease now, to ttl (0: the ttl it has); the keeper does so by itself.
 func (l *Lease) Renew(ttl time.Duration) error {
-	return l.use(func(hf *C.struct_hf_lease, e *cError) cStatus {
+	return l.with(func(hf *C.struct_hf_lease, e *cError) cStatus {
 		return C.hf_renew(hf, ttlMillis(ttl), e)
 	})
 }
@@ -121,19 +124,21 @@ func (l *Lease) Renew(ttl time.Duration) error {
 // Put writes a record of this lock, kept for that long (0: for ever).
 func (l *Lease) Put(key string, value []byte, keep time.Duration) error {
 	data := append(value[:len(value):len(value)], 0) // there is a first byte
-	return l.use(func(hf *C.struct_hf_lease, e *cError) cStatus {
+	return l.with(func(hf *C.struct_hf_lease, e *cError) cStatus {
 		return C.hf_record_put(hf, text(key), unsafe.Pointer(&data[0]), C.size_t(len(value)), millis(keep), e)
 	}, key)
 }
 
 // Done is closed when the lease is lost, or released.
 func (l *Lease) Done() <-chan struct{} {
-	over := isOver
-	_ = l.use(func(hf *C.struct_hf_lease, _ *cError) cStatus {
+	over := make(chan struct{})
+	if l.with(func(hf *C.struct_hf_lease, _ *cError) cStatus {
 		l.hold.watched.Do(func() { l.hold.listen(C.hf_lease_fd(hf)) })
 		over = l.hold.over
 		return C.HF_OK
-	})
+	}) != nil {
+		close(over)
+	}
 	return over
 }
 
@@ -141,13 +146,12 @@ func (h *hold) listen(fd C.int) {
 	own, _ := syscall.Dup(int(fd)) // -1 if none can be had: a loss would not be heard of, so it is over at once
 	syscall.CloseOnExec(own)
 	h.watch, h.over = os.NewFile(uintptr(own), "lease"), make(chan struct{}) // non-blocking, so on Go's own poller
-	conn, err := h.watch.SyscallConn()
-	go func(over chan struct{}) {
-		if err == nil {
+	go func(watch *os.File, over chan struct{}) {
+		if conn, err := watch.SyscallConn(); err == nil {
 			_ = conn.Read(func(fd uintptr) bool { return C.poll(&C.struct_pollfd{fd: C.int(fd), events: C.POLLIN}, 1, 0) > 0 })
 		}
 		close(over)
-	}(h.over)
+	}(h.watch, h.over)
 }
 
 // Context ends when parent does, when the lease is lost, and when it is released.
@@ -166,15 +170,15 @@ func (l *Lease) Context(parent context.Context) context.Context {
 
 // Release gives the lock back. It returns a Lost error if it was not held to the end; again, it does nothing.
 func (l *Lease) Release() (err error) {
-	l.mu.Lock()
-	if h := l.hold; h != nil {
-		l.hold = nil
-		err = l.store.failure(h.give(), &h.err, h.loss)
-		if !h.borrowed {
-			holds.Put(h)
-		}
+	h := l.hold
+	if !h.use.CompareAndSwap(l.use, l.use+1) {
+		return nil
 	}
-	l.mu.Unlock()
+	for h.calls.Load() > 0 { // they began before
+		time.Sleep(time.Millisecond)
+	}
+	err = l.store.failure(h.give(), &h.err, h.loss)
+	holds.Put(h)
 	return err
 }
 
@@ -215,7 +219,7 @@ func (all Leases) Release() (first error) {
 	order := append(Leases(nil), all...)
 	sort.Slice(order, func(i, j int) bool { return order[i].name > order[j].name })
 	for _, lease := range order {
-		if err := lease.Release(); first == nil || errors.Is(err, Lost) && !errors.Is(first, Lost) {
+		if err := lease.Release(); first == nil || err != nil && err.(*Error).Status == Lost {
 			first = err
 		}
 	}

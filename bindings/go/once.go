@@ -16,9 +16,8 @@ type OnceOptions struct {
 	Per, Slack, StartBy, Keep time.Duration // Per 0: once for ever
 	At, TZ                    string        // "03:00", "Europe/Berlin": of periods of whole days
 	Retries                   uint32
-	RetryAfter                time.Duration
 	HoldCrashed               bool // a run that began and never ended waits for a person
-	TTL, Wait                 time.Duration
+	RetryAfter, TTL, Wait     time.Duration
 	Label                     string
 }
 
@@ -73,8 +72,9 @@ func (s *Store) Once(ctx context.Context, key string, options OnceOptions, body 
 // turn runs body, and puts on record what became of it, also if it panics.
 func (s *Store) turn(ctx context.Context, key string, once *C.struct_hf_once, body func(context.Context, *Job) error) (err error) {
 	hf, ending := C.hf_once_lease(once), C.enum_hf_once_ending(C.HF_ONCE_END_FAILURE)
-	lease := &Lease{hold: &hold{borrowed: true}, store: s, name: key, token: uint64(C.hf_lease_token(hf))}
-	lease.hold.taken.lease = C.uintptr_t(uintptr(unsafe.Pointer(hf)))
+	h := holds.Get().(*hold)
+	h.borrowed = true
+	lease := h.lease(s, key, C.struct_taken{lease: C.uintptr_t(uintptr(unsafe.Pointer(hf))), token: C.hf_lease_token(hf)})
 	defer func() {
 		_ = lease.Release()
 		e, loss := new(cError), C.hf_lease_loss(hf)
