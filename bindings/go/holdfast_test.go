@@ -324,28 +324,6 @@ func TestLossOfOneIsTheLossOfAll(t *testing.T) {
 	take(t, store, "lost/b", Options{}).Release()
 }
 
-func BenchmarkPair(b *testing.B) {
-	store, err := Open(context.Background(), os.Getenv("HOLDFAST_TEST_STORE"), OpenOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
-	pairs := func(count int) {
-		for i := 0; i < count; i++ {
-			lease, err := store.Lock(context.Background(), "pair", Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err = lease.Release(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	pairs(400) // each round has a store of its own, and just swept memory; in C all rounds but the first are warm
-	b.ResetTimer()
-	pairs(b.N)
-}
-
 func TestOnceTellsWhoDidIt(t *testing.T) {
 	store, ctx, runs := open(t), context.Background(), 0
 	work := func(ctx context.Context, job *Job) error {
