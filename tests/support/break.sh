@@ -9,7 +9,8 @@
 #   break_run URL TTL         holdfast run: TERM and grace, exit 123, and the next one in line
 #   break_idle URL TTL_MS     a holder that hears of it and does nothing: it ends, and its siblings do not
 #   break_now URL TTL_MS      it is ended at once, its holder hears by whom
-#   break_twice URL TTL_MS    two holds in a row are ended at once: both holders hear by whom
+#   break_twice URL TTL_MS    two holds in a row are ended at once: both holders, "first" and "second", hear by whom, and
+#                             live on: what they tell the store about it is not waited for
 # shellcheck shell=bash disable=SC2154 # hf, dir, answer and others are of stage.sh
 
 # broken NAME : its lease 0 is lost because somebody broke it
@@ -181,6 +182,4 @@ break_twice() {
     like "$answer" 'HF_LOST*was broken by *: one' 'the first holder hears who ended its hold'
     ask second renew 0 "$2"
     like "$answer" 'HF_LOST*was broken by *: two' 'and so does the second'
-    gone first
-    gone second
 }

@@ -26,6 +26,8 @@ notices() { kazoo a "print([k.get_children('/break/holdfast/%notices/' + n) for 
 no_notices() { [ "$(notices)" = '[[], []]' ]; }
 eventually 5 no_notices
 ok $? 'those who were told remove the notices'
+gone first
+gone second
 
 client h "$(url p)"
 client w "$url"
