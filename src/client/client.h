@@ -181,7 +181,7 @@ struct hf_lease *hf__lease_new(struct hf_store *store, const char *name);
 void hf__lease_discard(struct hf_lease *lease);
 /* Puts a granted lease into the store's list. Lock held. */
 void hf__lease_publish(struct hf_lease *lease);
-/* The claim for renew and release of a lease. */
+/* The claim for renew and release of a lease. Lock held, if the keeper may know the lease. */
 struct hf_claim hf__lease_claim(const struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns);
 /* Takes the store's answer to a renewal that was sent after before_ns into the core. Lock held. */
 void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_ns,

@@ -148,9 +148,12 @@ static enum hf_status settle_stale(struct put *put, struct hf_error *err)
 static void note_loss(struct hf_lease *lease)
 {
     struct hf_store *store = lease->store;
-    struct hf_claim look = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
     struct hf_grant grant = {0};
+    struct hf_claim look;
 
+    pthread_mutex_lock(&store->lock);
+    look = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+    pthread_mutex_unlock(&store->lock);
     if (store->base->ops->renew(store->base, &look, &grant, NULL) != HF_LOST)
         return;
     pthread_mutex_lock(&store->lock);
