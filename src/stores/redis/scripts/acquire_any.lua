@@ -26,7 +26,7 @@ end
 
 local COUNT = #ARGV[8] / 2
 local KEYS = {KEYS[1], KEYS[2], struct.unpack(string.rep('s', 2 * COUNT - 2), ARGV[7])}
-KEYS[2 * COUNT + 1] = nil -- where it ended
+KEYS[2 * COUNT + 1] = nil -- not a key: where unpack stopped
 local before_owner, label = match(ARGV[5], '^(%d+ %S+ )%x+ (.*)$')
 
 local function owner_of(i)
@@ -62,13 +62,13 @@ for i = 1, COUNT do
     owners[i], queues[i] = owner_of(i), string.sub(KEYS[2 * i], 1, -2) .. 'q'
 end
 
--- What is no string, GET complains of.
+-- MGET passes over what is not a string; GET fails for it.
 local function seen(key)
     found[key] = found[key] or call('GET', KEYS[key])
     return found[key]
 end
 
--- Out of the other queues. What was handed to us besides, in this very moment, is for the next.
+-- Leaves the other queues. A lock that was handed to us at this very moment as well goes to the next in line.
 local function leave_others(taken)
     for i = 1, COUNT do
         local owner, holder = owners[i], found[2 * i - 1]
@@ -100,8 +100,8 @@ local function try(i)
     return taken and {'granted', i, taken}
 end
 
--- At the tail of every queue: by the clock, and behind whoever is in the first of them should that have been
--- set back. True if there was a queue everywhere, and each lasts until we ask again.
+-- Joins the tail of every queue: by the clock, or, if that was set back, behind the last one in the first queue.
+-- True if there was a queue everywhere, and each lasts until we ask again.
 local function line_up_everywhere()
     local last = call('ZRANGE', queues[1], -1, -1, 'WITHSCORES')[2]
     local place = format('%.0f', math.max(now, (last or 0) + 1))
@@ -115,7 +115,7 @@ local function line_up_everywhere()
     return lasting
 end
 
--- Queues for all of them, or stays in the queues. In how many ms to ask again.
+-- Queues for all of them, or stays in the queues. Returns in how many ms to ask again.
 local function stand()
     local again, since = POLL_MS, nil
     local behind = fresh and line_up_everywhere()
@@ -136,7 +136,7 @@ local function stand()
     return again
 end
 
--- One that was handed to us comes first.
+-- A lock that was handed to us comes first.
 local answer
 for i = 1, fresh and 0 or COUNT do
     answer = answer or found[2 * i - 1] == owners[i] and try(i)

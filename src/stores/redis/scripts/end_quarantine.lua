@@ -1,4 +1,4 @@
--- End a server's quarantine on the word of a person, and put down who, when and why.
+-- End a server's quarantine on the word of a person, and note who said so, when and why.
 -- KEYS  1 the server's record, as in handshake.lua
 -- ARGV  1 'master_replid:ID', the incarnation that is meant  2 in a cluster the second place of the record,
 --       else ''  3 who  4 why
@@ -17,7 +17,7 @@ if not id or 'master_replid:' .. id ~= ARGV[1] then
     return {'new'}
 end
 
--- Also what a server of a cluster knows of its slots counts as long settled.
+-- What a server of a cluster knows of its slots counts as long settled, too.
 local left = math.max(0, open_at - now)
 local lines = {}
 for at, shape in string.gmatch(record, '\n(%d+) ([^\n]*)') do

@@ -11,10 +11,11 @@
 -- ARGV[6]  "array": refusals come as arrays of the words below, not as errors; may be left out
 -- ARGV[7]  the url of that store: for marks that name their issuer by it; may be left out
 --
--- Answers OK; read: "MARK", token, seconds, issuer, and changes nothing; or an error: "STALE token seconds issuer" (that token was admitted, at that time),
--- "FOREIGN issuer" (the mark follows that store's tokens), "BADTOKEN token", "BADOP op",
--- "BADMARK key" (that is not the key of the mark). Tokens are
--- compared as decimal strings, by length and then by bytes: a Lua number is exact only up to 2^53.
+-- Answers OK; read: "MARK", token, seconds, issuer, and changes nothing; or an error:
+-- "STALE token seconds issuer" (that token was admitted, at that time), "FOREIGN issuer" (the mark
+-- follows that store's tokens), "BADTOKEN token", "BADOP op", "BADMARK key" (that is not the key of the
+-- mark). Tokens are compared as decimal strings, by length and then by bytes: a Lua number is exact only
+-- up to 2^53.
 local key, mark_key, op, token, issuer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
 local function refuse(...)
@@ -28,7 +29,7 @@ if op ~= 'set' and op ~= 'del' and op ~= 'enter' and op ~= 'reset' and op ~= 're
     return redis.error_reply('BADOP ' .. op)
 end
 
--- Who named another mark than the others would write past it.
+-- Whoever could name a different mark than the others would write past theirs.
 local tag = string.match(key, '^[^{]*{([^}]+)}')
 if mark_key ~= 'holdfast:{' .. (tag and tag .. '}:' .. key .. ':' or key .. '}:') .. 'fence' then
     return refuse('BADMARK', mark_key)

@@ -1,5 +1,5 @@
--- Forget a lock that is free, with its last token, and with whoever is left in its queue and dead. Also for one
--- node of a redlock.
+-- Forget a lock that is free, with its last token and the dead waiters in its queue. Also for one node of a
+-- redlock.
 -- KEYS  1 lock  2 record
 -- Answers 1, or 0 if it is held or waited for.
 -- include lib/keys.lua

@@ -49,8 +49,8 @@ for i = 1, 2 do
     end
 end
 
--- An agreed value is not changed from outside: whoever comes with another one is refused, also while the
--- server is in quarantine, and others are not kept waiting for it.
+-- The max_ttl that was agreed on is not changed by one client: one that comes with another value is refused,
+-- even while the server is in quarantine, and nobody else waits longer because of it.
 if agreed and agreed ~= mine and not reads then
     return {'max_ttl', string.format('%.0f', agreed)}
 end
@@ -60,7 +60,7 @@ local promoted = not string.match(field(info, 'master_replid2'), '^0+$')
 local save = false
 if seen ~= id then
     -- A life we have not met. It may have forgotten what was granted within max_ttl before it began.
-    -- Without a second replication id it began with the process; a promoted one began who knows when.
+    -- Without a second replication id it began with the process; when a promoted one began is not known.
     since = promoted and now or now - math.max(0, uptime - 1000)
     new = not seen and not promoted and not string.find(redis.call('INFO', 'keyspace'), 'keys=', 1, true) and
         ' new' or ''
@@ -71,8 +71,8 @@ if open_at > now + mine then
     since, open_at, save = now, now + mine, true
 end
 
--- Which slots are settled: those that are in every shape seen within max_ttl, under the same epoch. One
--- that came and went between two meetings shows by the epoch.
+-- Which slots are settled: those that are in every shape seen within max_ttl, under the same epoch. The
+-- epoch gives away a slot that came and went between two meetings.
 local live, shapes = '', {}
 local settled_at, all = now, true
 if copy ~= '' and not reads then

@@ -1,5 +1,5 @@
 -- One page of the records whose keys start with a prefix. Pages follow each other in the order of the keys'
--- hashes: how a server's locale orders anything else, nobody knows.
+-- hashes: nobody knows how a server's locale would order anything else.
 -- KEYS  1 records
 -- ARGV  1 prefix  2 where the page before ended; '': this is the first
 -- Answers {the clock in ms, where this page ended or '' if it is the last, key, record, key, record, ...}.

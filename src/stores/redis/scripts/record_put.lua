@@ -7,7 +7,7 @@
 -- include lib/records.lua
 -- include lib/broken.lua
 -- include lib/loss.lua
-local SAMPLE = 8 -- records that are looked at, whether they have expired
+local SAMPLE = 8 -- how many records are checked for having expired
 local token, number, key = ARGV[2], ARGV[3], ARGV[4]
 
 local holder = call('GET', KEYS[1])

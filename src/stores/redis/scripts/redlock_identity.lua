@@ -1,4 +1,4 @@
--- Who a node is, and of which redlock.
+-- Which node this is, and of which redlock.
 --
 -- KEYS[1]  the node's own random text, as every Redis has it
 -- KEYS[2]  the name of the redlock

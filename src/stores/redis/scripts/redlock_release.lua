@@ -1,7 +1,7 @@
 -- End a hold at one node of a redlock. Nobody queues there, so nothing is passed on.
 -- KEYS  1 lock  2 record
--- ARGV  1 owner  2 token; 0: whatever the owner holds  3 flags that the hold of an attempt has which is undone:
---       what another one of the same owner holds stays; or ''
+-- ARGV  1 owner  2 token; 0: whatever the owner holds  3 flags of the hold, if one attempt is undone: what another
+--       attempt of the same owner holds stays; or ''
 -- Answers 1, or {'lost', why}.
 -- include lib/redlock_hold.lua
 local known, record = hold_of(ARGV[1], ARGV[2], true)

@@ -1,4 +1,4 @@
--- Break a hold: it is renewed no more, and stays until it is released or its time is over. Or end it now.
+-- Break a hold: it is no longer renewed, and stays until it is released or its time is over. Or end it now.
 -- KEYS  1 lock  2 record
 -- ARGV  1 token; '0': a foreign holder's  2 who  3 why  4 '1': now  5 incarnation; '' in quarantine: the
 --       lock is not passed on then

@@ -1,5 +1,5 @@
 -- Is it the incarnation that is meant? A server that restarted or was promoted has another replication id, and may
--- have forgotten a grant: whoever still speaks of the old id gets no answer but that news. id is
+-- have forgotten a grant: whoever still names the old id is told of the change, and nothing else. id is
 -- 'master_replid:ID' as INFO shows it, or '' for one that does not know.
 local call, find, match, format = redis.call, string.find, string.match, string.format
 

@@ -1,4 +1,4 @@
--- Who waits for one of several locks is a party: it stands in the queue of each, with owners that differ in
+-- Whoever waits for one of several locks is a party: it stands in the queue of each, with owners that differ in
 -- their last two digits only, and has one life and one list to sleep on for all of them. Its key "p" holds
 -- "- since label" while it waits, and "+ since label" from when one of the locks was handed to it until it
 -- asks; the key is there as long as the party lives. "w" is the list.
@@ -15,7 +15,7 @@ local function party_of(owner)
     return type(party) == 'string' and party or nil
 end
 
--- How many wait for the lock and live.
+-- How many live waiters the lock has.
 local function count_waiters(now_us)
     local waiters = call('ZCOUNT', LEASES, format('(%.0f', now_us / 1000), '+inf')
     if call('ZCOUNT', QUEUE, '-inf', '+inf') == waiters then

@@ -1,7 +1,7 @@
 -- The queue of a lock: QUEUE orders the waiters, LEASES holds until when each has shown signs of
 -- life, LEASES:OWNER is the list on which one of them sleeps, QUEUE:OWNER since when it waits, and its label.
--- Who waits for one of several locks has only its place in QUEUE; the rest is its party's.
-local LEASE_MS = 3000  -- a waiter that was silent for so long is dead
+-- A waiter for one of several locks has only its place in QUEUE; the rest is its party's.
+local LEASE_MS = 3000  -- a waiter that was silent for this long is dead
 local WINDOW_MS = 1000 -- how long a hand-over waits for the waiter's own confirmation
 local POLL_MS = 1000   -- how often a waiter asks, whatever it was told
 local PURGE_MAX = 100  -- dead waiters removed in one go
@@ -14,15 +14,15 @@ local function leave_queue(owner)
     end
 end
 
--- Out of the queue with one that died: purge() knows nothing of parties.
+-- Takes a waiter out of the queue if it is dead: purge() knows nothing of parties.
 local function drop_dead(owner)
     if not call('ZSCORE', LEASES, owner) and not party_of(owner) then
         leave_queue(owner)
     end
 end
 
--- At the tail, unless it waits already. Who comes behind somebody leaves the time of the queue as it is: that
--- lasts until it asks again. True if it came just now.
+-- Puts a waiter at the tail, unless it is in the queue. If it comes behind somebody, the expiry of the queue stays
+-- as it is: that lasts until it asks again. True if it was not in the queue before.
 local function line_up(owner)
     local place = call('ZSCORE', QUEUE, owner)
     local before
@@ -41,7 +41,7 @@ local function line_up(owner)
     return not place
 end
 
--- One who waits for this lock alone: in line, and alive.
+-- Puts one who waits for this lock alone in line, and notes that it lives.
 local function enqueue(owner, now_us, label)
     local who = QUEUE .. ':' .. owner
     if line_up(owner) then
@@ -64,7 +64,7 @@ local function purge(now_us)
     until #dead < PURGE_MAX
 end
 
--- The first behind that many who still lives and waits, and what its party's key holds if it has one; or nil.
+-- The first from this place on that still lives and waits, and what its party's key holds if it has one; or nil.
 local function live_behind(at)
     local some = call('ZRANGE', QUEUE, at, at + CROWD - 1)
     local keys = {}
@@ -88,7 +88,7 @@ local function live_behind(at)
 end
 
 -- The first waiter that still lives and waits. A party that was handed another of its locks does not: it is
--- about to leave this queue; or it is dead, and has cost one of them its time.
+-- about to leave this queue; or it is dead, and one lock has already waited for it in vain.
 local function live_head(now_us)
     purge(now_us)
     local head = call('ZRANGE', QUEUE, 0, 0)[1]
@@ -133,9 +133,9 @@ local function is_of_another(owner, flags)
     return holder == owner and known ~= flags
 end
 
--- For whoever does not want the lock any more, or may have asked for it without hearing an answer: out of
--- the queue, what was handed over meanwhile is given back, and a free lock finds its next owner. flags: nil,
--- '', or those of this attempt.
+-- For whoever does not want the lock any more, or may have asked for it without hearing an answer: leaves
+-- the queue, gives back what was handed over meanwhile, and sees that a free lock finds its next owner.
+-- flags: nil, '', or those of this attempt.
 local function leave_lock(owner, id, flags)
     leave_queue(owner)
     local holder = call('GET', LOCK)

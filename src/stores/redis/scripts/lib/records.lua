@@ -8,7 +8,7 @@ local function clock_ms()
     return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- What a replica has may be old, and says nothing.
+-- What a replica has may be old, so it proves nothing.
 local replication = call('INFO', 'replication')
 if not string.find(replication, 'role:master', 1, true) then
     return {'replica'}

@@ -3,8 +3,8 @@
 -- flags), nor does one that the raise never reached: their keys keep others out all the same. So a token
 -- above the counter may well be the hold's, and one below is that of no hold.
 -- Answers nil if not held by this owner, false for an older token; else 1 if the token is known here, 0
--- if not, the record, and whether it was broken. Token 0 fits whatever the owner holds. A renewal finds
--- nothing that was broken; who wants to, says so.
+-- if not, the record, and whether it was broken. Token 0 fits whatever the owner holds. A hold that was
+-- broken is found only with broken_too: a renewal must not find it.
 local function hold_of(owner, token, broken_too)
     local holder = redis.call('GET', KEYS[1])
     local broken = false

@@ -1,7 +1,7 @@
 -- Breaking a hold, once it is sure which one.
-local KEEP_MS = 3600000 -- so long after its end its holder may still hear of it
+local KEEP_MS = 3600000 -- how long after the end of a hold its holder may still hear of the break
 
--- Puts down who broke it, and ends it at once or marks it, with its time kept. Answers how long it may last.
+-- Notes who broke it, and ends it at once, or marks it and leaves its time as it is. Answers how long it may last.
 -- The hold comes first: what follows a write is allowed on a server without memory.
 local function revoke(owner, token, by, why, now)
     local left = redis.call('PTTL', KEYS[1])

@@ -13,8 +13,8 @@ local function take(owner, ttl, text, now, settled, holder, record)
         return nil, {'corrupt', 'clock'}
     end
     if holder == owner and record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == owner then
-        -- An owner holds once. Whoever asks a second time must not take it for a grant of its own, and
-        -- give it back: the first one has it.
+        -- An owner holds a lock once. A second request must not take this hold for a grant of its own and
+        -- give it back: it is the first one's.
         return nil, {'twice'}
     end
     local head, party
@@ -22,8 +22,8 @@ local function take(owner, ttl, text, now, settled, holder, record)
         head, party = live_head(now)
     end
     if holder == owner or (not holder and (not head or head == owner)) then
-        -- A slot that came with its data brought the records of its locks. Of a lock without one, a server
-        -- of a cluster can know nothing if it took the slot over without the data.
+        -- A slot that came with its data brought the records of its locks. A server of a cluster that took
+        -- the slot over without the data knows nothing of a lock without a record.
         if last == 0 and settled ~= '' and redis.sha1hex(shape()) ~= settled then
             return nil, {'unmet'}
         end
