@@ -92,8 +92,8 @@ BEGIN
     SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
 END//
 
--- One UPDATE decides, and its lock keeps every other holder out until the transaction ends. Outside of a
--- transaction that would be at once. It waits for @holdfast_enter_wait seconds, 10 if that is not set, or for
+-- One UPDATE decides, and its lock keeps every other holder out until the transaction ends; without a
+-- transaction it would end at once. It waits for @holdfast_enter_wait seconds, 10 if that is not set, or for
 -- innodb_lock_wait_timeout if that is shorter.
 CREATE OR REPLACE PROCEDURE holdfast_enter_any(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT,

@@ -246,7 +246,7 @@ BEGIN
 END
 $holdfast$;
 
--- Marks of keys are above 0 from the first, and the mark of key '' is nobody's.
+-- Marks of keys are above 0 from the start, and the mark of key '' is nobody's.
 CREATE OR REPLACE PROCEDURE holdfast_fence.enter(resource text, key text, token bigint)
 LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 DECLARE
@@ -309,8 +309,8 @@ END
 $holdfast$;
 
 -- The same for a row of a table that is fenced per key; its third argument is the column. A row that moves
--- from one key to another needs both. Who has entered for several keys comes here with every row that is not
--- of the last one.
+-- from one key to another needs both. A transaction that has entered for several keys comes here with every
+-- row that is not of the last one.
 CREATE OR REPLACE FUNCTION holdfast_fence.guard_key()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE

@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS holdfast_keyed (resource TEXT PRIMARY KEY NOT NULL) W
 
 CREATE TABLE IF NOT EXISTS holdfast_nothing (id INTEGER PRIMARY KEY CHECK (id IS NULL));
 
--- Empty but inside a transaction that has entered.
+-- Empty except inside a transaction that has entered.
 DROP TABLE IF EXISTS holdfast_entered;
 
 CREATE TABLE holdfast_entered (

@@ -21,7 +21,7 @@
 
 DELIMITER //
 
--- A table of that name which is somebody else's stays as it is.
+-- A table of that name that belongs to somebody else stays as it is.
 BEGIN NOT ATOMIC
     IF EXISTS (SELECT 1 FROM information_schema.tables
                 WHERE table_schema = DATABASE() AND table_comment <> 'holdfast idem'
@@ -63,7 +63,7 @@ CREATE SEQUENCE IF NOT EXISTS holdfast_idem_attempt ENGINE = InnoDB COMMENT = 'h
 DELIMITER //
 
 -- Says what is wrong with arguments; the calls that are in a hurry look first themselves. They come as LONGBLOB: a
--- shorter type would cut them without a word, and two keys could become one.
+-- shorter type would cut them silently, and two keys could become one.
 CREATE OR REPLACE PROCEDURE holdfast_idem_check_key(
     IN the_scope LONGBLOB, IN the_key LONGBLOB, IN the_fingerprint LONGBLOB)
 SQL SECURITY DEFINER NO SQL

@@ -21,8 +21,8 @@ BEGIN;
 
 CREATE SCHEMA IF NOT EXISTS @SCHEMA@;
 
--- What the pack keeps is the owner's alone: what default privileges gave to others is taken back, of purge
--- once, when it is new. A table of that name which is somebody else's stays as it is.
+-- What is kept here is the owner's alone: rights that default privileges gave to others are taken back, those
+-- on purge only once, when it is new. A table of that name that belongs to somebody else stays as it is.
 --
 -- Here and below a call whose arguments are not of the very types of PostgreSQL's function names pg_catalog:
 -- a function in @SCHEMA@ that fits better would be run instead, in the owner's name.
@@ -123,7 +123,7 @@ REVOKE ALL ON FUNCTION @SCHEMA@.check_answer(integer, bytea) FROM PUBLIC;
 
 -- Reads first: otherwise replays of a finished key would take the lock from each other and say 'running', and
 -- an INSERT would wait for an open purge. A row with claimed is of this very transaction: no other can
--- commit one. No scan of the whole table, whatever statistics say: they may be of the day on which it had
+-- commit one. No scan of the whole table, whatever statistics say: they may date from the day when it had
 -- one row, and plans are kept.
 CREATE OR REPLACE FUNCTION @SCHEMA@.claim(scope text, key text, fingerprint text,
     OUT state text, OUT status integer, OUT answer bytea)
@@ -183,7 +183,7 @@ END
 $holdfast$;
 
 -- For an effect elsewhere: start, commit, the effect, finish_attempt, commit. The lease is for liveness
--- only. It is measured by the clock at the call, not by that of the transaction's begin.
+-- only. It is measured from the call, not from the beginning of the transaction.
 CREATE OR REPLACE FUNCTION @SCHEMA@.start(scope text, key text, fingerprint text, lease interval,
     OUT state text, OUT attempt bigint, OUT remaining integer, OUT status integer, OUT answer bytea)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -262,7 +262,7 @@ END
 $holdfast$;
 
 -- Removes finished keys only, the oldest first; says how many. A purged key runs again. Not for the
--- application: GRANT EXECUTE to who may.
+-- application: GRANT EXECUTE to whoever may run it.
 CREATE OR REPLACE FUNCTION @SCHEMA@.purge(older_than interval DEFAULT interval '@KEEP@ seconds',
     at_most integer DEFAULT 1000)
 RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER

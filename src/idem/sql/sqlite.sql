@@ -16,7 +16,7 @@
 -- Errors (SQLITE_CONSTRAINT_TRIGGER) start with "holdfast not claimed" or "holdfast invalid".
 BEGIN;
 
--- A table or view of these names which is somebody else's stays as it is.
+-- A table or view with one of these names that belongs to somebody else stays as it is.
 DROP TABLE IF EXISTS temp.holdfast_idem_settle;
 CREATE TEMP TABLE holdfast_idem_settle (
     ours INTEGER NOT NULL CONSTRAINT "a table or view holdfast_idem, holdfast_claim, ... is there already, and not of holdfast" CHECK (ours)

@@ -18,7 +18,7 @@
 
 DELIMITER //
 
--- A table of that name which is somebody else's stays as it is.
+-- A table of that name that belongs to somebody else stays as it is.
 BEGIN NOT ATOMIC
     IF EXISTS (SELECT 1 FROM information_schema.tables
                 WHERE table_schema = DATABASE() AND table_comment <> 'holdfast outbox'
@@ -30,8 +30,8 @@ END//
 
 DELIMITER ;
 
--- Bytes: in text 'a' and 'a ' can be the same key. Longer than they may be: where the server cuts without a
--- word what is too long for its column, the CHECK still sees it.
+-- Bytes: in text 'a' and 'a ' can be the same key. The columns are longer than the values may be: where the
+-- server silently cuts what is too long for its column, the CHECK still sees it.
 CREATE TABLE IF NOT EXISTS holdfast_outbox (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,        -- the order; never a name
     uid        CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT (LOWER(HEX(RANDOM_BYTES(16)))), -- the name

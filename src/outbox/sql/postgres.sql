@@ -23,8 +23,8 @@ BEGIN;
 
 CREATE SCHEMA IF NOT EXISTS @SCHEMA@;
 
--- A table or type of that name which is somebody else's stays as it is. From tables that are new, what default privileges
--- gave to others is taken back. Messages that wait are not removed by a migration.
+-- A table or type of that name that belongs to somebody else stays as it is. On tables that are new, rights that
+-- default privileges gave to others are taken back. Messages that wait are not removed by a migration.
 CREATE OR REPLACE PROCEDURE @SCHEMA@.check_tables(step text)
 LANGUAGE plpgsql SET search_path = pg_catalog, @SCHEMA@, pg_temp AS $holdfast$
 DECLARE
@@ -69,7 +69,7 @@ $holdfast$;
 REVOKE ALL ON PROCEDURE @SCHEMA@.check_tables(text) FROM PUBLIC;
 CALL @SCHEMA@.check_tables('before');
 
--- Bounds. They are those of types, because the server reads the checks of a table anew for every INSERT: that
+-- Bounds, as those of types, because the server parses the checks of a table anew for every INSERT: that
 -- would be a third of what a message costs.
 DO $holdfast$ BEGIN
     CREATE DOMAIN @SCHEMA@.message_topic AS text COLLATE "C"
@@ -93,8 +93,8 @@ DO $holdfast$ BEGIN
 EXCEPTION WHEN duplicate_object THEN NULL;
 END $holdfast$;
 
--- Who sends and deletes all the time makes many dead rows: they are removed soon, and what others read stays
--- small.
+-- Sending and deleting all the time makes many dead rows: they are removed soon, so that what others read
+-- stays small.
 CREATE TABLE IF NOT EXISTS @SCHEMA@.message (
     id         bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) PRIMARY KEY, -- the order; never a name
     uid        uuid NOT NULL DEFAULT gen_random_uuid(),                   -- the name

@@ -10,7 +10,7 @@
 -- sent one after the other, in the order of id. Do not write to the other columns.
 BEGIN;
 
--- A table of that name which is somebody else's stays as it is.
+-- A table of that name that belongs to somebody else stays as it is.
 DROP TABLE IF EXISTS temp.holdfast_outbox_check;
 CREATE TEMP TABLE holdfast_outbox_check (
     ours INTEGER NOT NULL CONSTRAINT "a table holdfast_outbox, or holdfast_outbox_..., is there already, and not of holdfast" CHECK (ours)
@@ -21,7 +21,7 @@ INSERT INTO temp.holdfast_outbox_check
        AND name COLLATE NOCASE IN ('holdfast_outbox', 'holdfast_outbox_fence', 'holdfast_outbox_settled');
 DROP TABLE temp.holdfast_outbox_check;
 
--- AUTOINCREMENT: else the ids of what was sent are used again, and order is gone.
+-- AUTOINCREMENT: without it the ids of sent messages would be used again, and the order would be lost.
 CREATE TABLE IF NOT EXISTS holdfast_outbox (
     id         INTEGER PRIMARY KEY AUTOINCREMENT, -- the order; never a name (holdfast outbox)
     uid        TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) -- the name

@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS holdfast.broken (
 ALTER TABLE holdfast.broken DROP CONSTRAINT IF EXISTS broken_pkey;
 ALTER TABLE holdfast.broken ADD CONSTRAINT broken_pkey PRIMARY KEY (lock, token);
 
--- Breaks the hold p_token: it is renewed no more, and stays until it is released or its time is over; or, at
+-- Breaks the hold p_token: it is no longer renewed, and stays until it is released or its time is over; or, at
 -- once, ends it, and passes the lock on unless this life of the server may have forgotten a holder. Who may use
 -- the schema may not use this, unless that is granted.
 -- 'revoked' with how long it lasts, whose it is, and whether it was revoked before. Nothing changes if it is

@@ -1,12 +1,12 @@
 -- Version 20: a claim on behalf of others may come twice, by two clients, if somebody on the way repeats it: two
 -- attempts of one owner. Each has a number, so that the one that goes away leaves the other what it has.
 
--- Whose hold it is. 0: of one that cannot come twice, or that nobody numbered.
+-- Which attempt holds it. 0: one that cannot come twice, or that has no number.
 ALTER TABLE holdfast.lock ADD COLUMN IF NOT EXISTS attempt integer NOT NULL DEFAULT 0;
--- Those that stand there, all in one place.
+-- The attempts that wait in this one place of the queue.
 ALTER TABLE holdfast.waiter ADD COLUMN IF NOT EXISTS attempts integer[] NOT NULL DEFAULT '{}';
 
--- Those that follow have the number as one more parameter, which a client of before leaves out.
+-- The functions that follow take the number as one more parameter, which an older client leaves out.
 DROP FUNCTION IF EXISTS holdfast.take_free(bytea, bytea, integer, bytea, boolean);
 DROP FUNCTION IF EXISTS holdfast.hold(bytea, bytea, integer, bytea, boolean);
 DROP FUNCTION IF EXISTS holdfast.acquire(bytea, bytea, integer, bytea, boolean, text, text, integer);

@@ -1,6 +1,6 @@
 -- Version 21: one of several locks. The n-th of each array is one lock and its owner. Whoever locks several rows
--- of holdfast.lock does so in the order of their names, and before rows of holdfast.waiter; who has locked rows
--- of holdfast.waiter waits for no others but its own. So nobody waits in a circle.
+-- of holdfast.lock does so in the order of their names, and before rows of holdfast.waiter; whoever has locked
+-- rows of holdfast.waiter waits for none but its own. So nobody waits in a circle.
 
 DROP FUNCTION IF EXISTS holdfast.queue_any(bytea[], bytea[], text);
 
@@ -33,8 +33,8 @@ BEGIN
 END
 $$;
 
--- What was handed to one of p_owners, if anything was. The rows of the other locks are let alone: who releases
--- one of them does not wait for this commit. more: another was handed to us at the same moment.
+-- What was handed to one of p_owners, if anything was. The rows of the other locks are left alone: whoever
+-- releases one of them does not wait for this commit. more: another was handed to us at the same moment.
 CREATE OR REPLACE FUNCTION holdfast.confirm_any(
     p_names bytea[], p_owners bytea[], p_ttl_ms integer, p_label bytea, p_detached boolean,
     p_attempt integer, OUT which integer, OUT token bigint, OUT more boolean)
@@ -61,7 +61,7 @@ BEGIN
 END
 $$;
 
--- Nobody waits any more under these owners. True: a lock other than p_name was handed to one of them.
+-- Removes all waiters with these owners. True: a lock other than p_name was handed to one of them.
 CREATE OR REPLACE FUNCTION holdfast.leave_others(p_owners bytea[], p_name bytea) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -75,7 +75,8 @@ BEGIN
 END
 $$;
 
--- In every queue, and alive. The caller has locked the rows of locks that do not know yet that somebody waits.
+-- Joins every queue, or notes that we are alive. The caller has locked the rows of locks that do not show yet
+-- that somebody waits.
 CREATE OR REPLACE FUNCTION holdfast.queue_any(
     p_names bytea[], p_owners bytea[], p_channel text, p_label bytea, p_attempt integer)
 RETURNS void
@@ -267,7 +268,7 @@ BEGIN
 END
 $$;
 
--- What is said to one of whose locks none is to be had: about the one whose time is over first.
+-- The answer to a party when none of its locks is to be had: about the one whose time is over first.
 CREATE OR REPLACE FUNCTION holdfast.busy_any(
     p_names bytea[], p_owners bytea[], p_channel text,
     OUT which integer, OUT token bigint, OUT look_ms bigint, OUT left_ms bigint, OUT holder text,

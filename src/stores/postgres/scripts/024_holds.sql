@@ -108,7 +108,7 @@ BEGIN
 END
 $$;
 
--- Gives the lock to p_owner, whose turn it is and who waits no more. The caller has locked its row.
+-- Gives the lock to p_owner, whose turn it is and who no longer waits. The caller has locked its row.
 CREATE OR REPLACE FUNCTION holdfast.hold(
     p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean, p_attempt integer)
 RETURNS bigint
@@ -145,7 +145,7 @@ BEGIN
 END
 $$;
 
--- Why a hold is none: judged by what the lock's row says.
+-- Why it is not held any more, judged by what the lock's row says.
 CREATE OR REPLACE FUNCTION holdfast.loss(p_lock holdfast.lock, p_token bigint) RETURNS text
 LANGUAGE sql VOLATILE AS $$
     SELECT CASE
@@ -310,7 +310,7 @@ $$;
 
 -- Extends many holds at once, the n-th of each array being one. A row that somebody else has locked is
 -- passed over, so that one does not hold up the others. Rows in the order of the arrays: 'held', 'locked',
--- or why it is held no more; or a single row, 'standby'.
+-- or why it is no longer held; or a single row, 'standby'.
 CREATE OR REPLACE FUNCTION holdfast.renew_many(
     p_names bytea[], p_owners bytea[], p_tokens bigint[], p_ttls_ms integer[], p_patience_ms integer)
 RETURNS TABLE (verdict text)
