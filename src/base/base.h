@@ -55,7 +55,7 @@ int64_t hf__time_add(int64_t a, int64_t b);
 /* A length of time, INT64_MAX if it is too long: whatever a user may have asked for. */
 int64_t hf__ms_to_ns(int64_t ms);
 /* poll() until deadline_ns of CLOCK_BOOTTIME (HF_NEVER: no limit), restarted after a signal.
- * Returns what poll returns; errno is EINTR never. A deadline in the past polls once. */
+ * Returns what poll returns; errno is never EINTR. A deadline in the past polls once. */
 int hf__poll_until(struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 void hf__sleep_ns(int64_t ns);
 
@@ -114,7 +114,7 @@ char *hf__format_duration(char *out, size_t size, int64_t ms);
 bool hf__parse_u64(const char *text, uint64_t *out);
 /* 64-bit hash, well mixed, of len bytes; for tables and checksums, not for secrets. */
 uint64_t hf__hash64(const void *data, size_t len, uint64_t seed);
-/* How many single-character edits (swap of neighbours included) part a from b; for "did you
+/* How many single-character edits (swap of neighbours included) separate a from b; for "did you
  * mean". */
 size_t hf__edit_distance(const char *a, const char *b);
 

@@ -44,7 +44,7 @@ bool hf__cas(struct hf__pair *at, struct hf__pair from, struct hf__pair to)
     do {
         __asm__ volatile("ldaxp %0, %1, %2" : "=&r"(low), "=&r"(high) : "Q"(*at) : "memory");
         if (low != from.low || high != from.high) {
-            /* What was read is one value only if it can be stored back. */
+            /* Both halves were read at one moment only if they can be stored back. */
             __asm__ volatile("stlxp %w0, %2, %3, %1"
                              : "=&r"(failed), "=Q"(*at)
                              : "r"(low), "r"(high)

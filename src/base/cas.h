@@ -13,8 +13,8 @@ struct hf__pair {
 
 /* Whether this machine can do it. The same answer for ever. */
 bool hf__cas_able(void);
-/* If *at is `from`, it becomes `to`, and nobody sees half of it: true. A full fence, whatever comes
- * of it. Only where hf__cas_able. */
+/* If *at is `from`, it becomes `to`, and nobody sees half of it: true. A full fence, even if it is
+ * not. Only where hf__cas_able. */
 bool hf__cas(struct hf__pair *at, struct hf__pair from, struct hf__pair to);
 
 #endif /* HF_BASE_CAS_H */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* The file, relative to the folder in which systemd puts the credentials of a unit, if it is there:
- * files of environment variables know no other way to name it. -1 with errno. */
+ * files of environment variables have no other way to name it. -1 with errno. */
 static int open_file(const char *file)
 {
     const char *folder = file[0] != '/' ? secure_getenv("CREDENTIALS_DIRECTORY") : NULL;

@@ -59,8 +59,8 @@ static bool hosts_are_plain(const char *hosts, const char *end)
     return true;
 }
 
-/* The length of what stands for a scheme: also in capitals, which opens no store, but its password
- * is one all the same. 0: there is none. */
+/* The length of what looks like a scheme, in capitals too: that opens no store, but a password
+ * behind it is still one. 0: there is none. */
 static size_t scheme_len(const char *url)
 {
     size_t len = hf__url_scheme_len(url);
@@ -102,8 +102,8 @@ static struct secret doubtful(const char *colon, const char *at)
 
 /* User names and passwords may hold an unescaped '/', '?' or '#', and then the '@' stands behind
  * what looks like the end of the hosts. So whatever has a colon and an '@' behind it is hidden,
- * wherever that is: prefer hiding too much. What stands where a port should and is none may be a
- * password without its host. */
+ * wherever that is: prefer hiding too much. What stands in the place of a port and is not one may
+ * be a password without its host. */
 static struct secret find_in_authority(const char *authority)
 {
     const char *end = authority + strcspn(authority, "/?#");
@@ -123,7 +123,7 @@ static struct secret find_in_authority(const char *authority)
     return (struct secret){.clear = true};
 }
 
-/* Where the slashes are forgotten, or all of the scheme, what looks like one may be the user. */
+/* If the slashes or the whole scheme were forgotten, what looks like a scheme may be the user. */
 static struct secret find_secret(const char *url)
 {
     size_t scheme = scheme_len(url);

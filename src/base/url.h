@@ -130,7 +130,7 @@ bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
 /* Writes url without the password of its authority and without values of query parameters whose
  * name speaks of a password; cut at size. */
 void hf__url_redact(char *out, size_t size, const char *url);
-/* The same up to the hosts, for what is said about a URL that makes no sense: who knows what the
+/* The same up to the hosts, for what is said about a URL that makes no sense: nobody knows what the
  * rest of it was meant to be. */
 void hf__url_brief(char *out, size_t size, const char *url);
 /* False if it is not certain where the password ends: user name or password have a '/', '?' or '#'

@@ -40,7 +40,7 @@ static const char *nearest(const char *key, const struct hf__url_option *options
     return NULL;
 }
 
-/* Names the option only if it looks like one: who knows what was put there by mistake. */
+/* Names the option only if it looks like one: a secret may stand there by mistake. */
 static void blame_unknown(char *out, size_t size, const char *key,
                           const struct hf__url_option *options)
 {

@@ -95,7 +95,7 @@ static bool said_already(const struct bench *bench, const struct hf_fact *fact)
     return false;
 }
 
-/* The first of what one server told of itself. Looked for from behind: it is told in one go. */
+/* The first of what one server told of itself. Searched backwards: a server tells all in one go. */
 static bool is_first_of_its_kind(const struct hf__audit_facts *facts, size_t at)
 {
     const struct hf_fact *fact = &facts->items[at];
@@ -223,7 +223,7 @@ static void put_number(struct line *line, int64_t number)
     put(line, text + at, sizeof text - at);
 }
 
-/* "1700 MiB"; what is less than one counts byte by byte. False: it is no such value. */
+/* "1700 MiB". False: it is not a number of bytes, or below 1 MiB, where every byte counts. */
 static bool put_bytes(struct line *line, const struct hf_fact *fact)
 {
     int64_t mib = hf__audit_number(fact, 0) >> 20;

@@ -19,7 +19,7 @@ struct hf__date hf__date_of(int64_t days);
 /* 0 is Sunday. */
 int hf__weekday_of(int64_t days);
 bool hf__is_leap_year(int64_t year);
-/* a / b rounded down, also below 0; b > 0. */
+/* a / b rounded down, even below 0; b > 0. */
 int64_t hf__floor_div(int64_t a, int64_t b);
 
 #endif /* HF_CORE_CIVIL_H */

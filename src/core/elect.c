@@ -1,7 +1,7 @@
 /* elect.c - what a candidate does when its term is over. */
 #include "core/elect.h"
 
-/* A pause is drawn from the upper half of its bound: so the first is 1 s at least. */
+/* A pause is drawn from the upper half of its bound, so the first is 1 s at least. */
 static const int64_t FIRST_PAUSE_NS = 2000000000LL;
 static const int64_t LONGEST_PAUSE_NS = 60000000000LL;
 static const int64_t SHORT_TERM_NS = 60000000000LL;

@@ -31,14 +31,14 @@ struct hf__term {
 };
 
 struct hf__elect_step {
-    bool again;            /* false: it stands no more */
+    bool again;            /* false: it does not stand any more */
     int64_t not_before_ns; /* when to join the line again */
 };
 
 /* What to do about a term that is over. A lost one is followed by another try whatever the policy:
  * the work has not ended, it was taken from us. After a term of less than a minute the candidate
  * pauses, 1 to 2 s at first and up to a minute if that goes on, so that a leader that fails at once
- * neither spins nor keeps the others from the turn. dice: any random number. */
+ * neither spins nor keeps the others from their turn. dice: any random number. */
 struct hf__elect_step hf__elect_term_over(struct hf__elect *elect, const struct hf__term *term,
                                           uint32_t dice);
 

@@ -38,7 +38,7 @@ enum hf__next {
     HF__NEXT_END,        /* it ends, unless somebody renews it */
     HF__NEXT_RELEASE,    /* it was broken: it ends when it is released, or else by its time */
     HF__NEXT_NEVER,      /* nothing, ever, by itself */
-    HF__NEXT_UNKNOWN     /* when it ends is not to be seen */
+    HF__NEXT_UNKNOWN     /* when it ends cannot be seen */
 };
 
 struct hf__explained {

@@ -108,7 +108,7 @@ static void add_reset(struct text *text, const struct hf_fence_mark *from,
     add_string(text, "\n");
 }
 
-/* Whole lines, so many at the most. */
+/* Whole lines, `count` at the most. */
 static void add_lines(struct text *text, const char *lines, size_t count)
 {
     size_t len = 0;

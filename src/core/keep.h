@@ -10,7 +10,7 @@
 
 enum hf__keep_task {
     HF__KEEP_RENEW,    /* ask the store */
-    HF__KEEP_ANNOUNCE, /* it is lost: tell its owner, look at it no more */
+    HF__KEEP_ANNOUNCE, /* it is lost: tell its owner, and stop looking at it */
     HF__KEEP_WAIT      /* its owner is at it; look again at *due_ns */
 };
 

@@ -67,7 +67,7 @@ static void violated(double pause_s, struct hf__odds_story *story)
         story->rows[i].seen += pause_s >= story->rows[i].ttl_s;
 }
 
-/* Evenly from between 0 and 1, without either: splitmix64, whose state may be any number. */
+/* Drawn evenly between 0 and 1, both excluded: splitmix64, whose state may be any number. */
 static double draw(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -114,7 +114,7 @@ double hf__odds_ln(double x)
     return 2 * sum + (double)e * LN_2;
 }
 
-/* ln(1 - x), also of an x so small that 1 - x is 1; minus infinity of 1. */
+/* ln(1 - x), even of an x so small that 1 - x is 1; minus infinity of 1. */
 static double ln_of_one_less(double x)
 {
     if (x >= 1)

@@ -18,7 +18,7 @@ enum {
     HF__ODDS_ROWS = 4,        /* the ttl, and what doubling it once, twice, thrice buys */
     HF__ODDS_EVENTS = 100000, /* violations a simulation is meant to see */
 };
-#define HF__ODDS_LONGEST_S (100.0 * 365.25 * 86400.0) /* it ends after so long, whatever it saw */
+#define HF__ODDS_LONGEST_S (100.0 * 365.25 * 86400.0) /* it ends after this, whatever it saw */
 
 struct hf__odds {
     double ttl_s;      /* above 0 */

@@ -6,7 +6,7 @@
 #include <holdfast/record.h>
 
 enum {
-    KEEP_PERIODS = 30,       /* outcomes are kept for so many periods, ... */
+    KEEP_PERIODS = 30,       /* outcomes are kept for this many periods, ... */
     KEEP_PERIODS_MAX = 1000, /* ... and for KEEP_MS, if that is not more than this */
     SLACK_PART = 2           /* of the period: the longest slack */
 };

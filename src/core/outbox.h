@@ -28,7 +28,7 @@ struct hf__outbox_mark {
     unsigned attempts;
     int64_t delay_ms; /* until the next; < 0: there is none, it is dead */
 };
-/* attempts: that failed before; most: so many, and it is dead. asked_ms: the pause that the
+/* attempts: that failed before; most: with that many it is dead. asked_ms: the pause that the
  * receiver asked for, < 0 if it did not; else it doubles from a second to five minutes. dice: any
  * random number. */
 struct hf__outbox_mark hf__outbox_failed(unsigned attempts, uint64_t most, int64_t asked_ms,

@@ -170,7 +170,7 @@ static unsigned size_of(unsigned nodes)
     return n;
 }
 
-/* From now on, the grants of nodes with another clock are none. */
+/* From now on, the grants of nodes with another clock do not count. */
 static void disown(struct hf__quorum *vote)
 {
     unsigned counted = agreed(vote);
@@ -226,7 +226,7 @@ static struct tally count_up(const struct hf__quorum *vote)
 }
 
 /* There is no majority: why not? Silent nodes may have done what they were asked. So it is unknown
- * if they can have made a majority with those that said yes; otherwise it is certain that there was
+ * if they may have made a majority with those that said yes; otherwise it is certain that there was
  * none, and the reason is the first of: held, quarantine, clocks, out of reach, without which one
  * would have been possible. */
 static enum hf__quorum_why blame(const struct hf__quorum *vote, const struct tally *tally)

@@ -25,7 +25,7 @@ int64_t hf__samples_percentile(const struct hf__samples *samples, int percent)
     return samples->us[at > 0 ? at - 1 : 0];
 }
 
-/* What is left of a difference when so much of it may be chance. */
+/* What is left of a difference when that much of it may be chance. */
 static int64_t beyond(int64_t difference, int64_t chance)
 {
     if (difference > chance)

@@ -26,11 +26,11 @@ struct hf__clock_reading {
     int64_t their_us; /* theirs, at some moment in between */
 };
 
-/* How far their clock is ahead of ours (or behind, below 0), less what the answer's way may
+/* How far their clock is ahead of ours (or behind, below 0), less what the time on the way may
  * explain: 0 if that explains all of it. */
 int64_t hf__clock_ahead_us(const struct hf__clock_reading *reading);
 /* By how many millionths it runs faster (or slower, below 0) than ours from one reading to the
- * next, less what the ways of the answers may explain. 0 if they are not in order. */
+ * next, less what times on the way may explain. 0 if they are not in order. */
 int64_t hf__clock_rate_ppm(const struct hf__clock_reading *first,
                            const struct hf__clock_reading *second);
 

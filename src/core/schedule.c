@@ -8,11 +8,11 @@
 enum {
     MS_PER_S = 1000,
     SLACK_PART = 4,          /* of the period */
-    EDGE_SLACK_PART = 10,    /* so near to the edge, as a part of the slack ... */
+    EDGE_SLACK_PART = 10,    /* this near to the edge, as a part of the slack ... */
     EDGE_PERIOD_PART = 1000, /* ... and at least as a part of the period ... */
     EDGE_MAX_MS = 60000,     /* ... and at most this, servers do not agree */
     FIRST_MONDAY = 4,        /* 1970-01-05, in days since 1970-01-01 */
-    DAYS_AHEAD = 2           /* no date begins so long before it does in Greenwich */
+    DAYS_AHEAD = 2           /* no date begins this long before it does in Greenwich */
 };
 #define DAY_MS ((int64_t)HF__DAY_S * MS_PER_S)
 

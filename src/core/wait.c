@@ -6,9 +6,9 @@
 #define PAUSE_MOST_MS  2000  /* and no longer than this */
 #define PLACE_FIRST_MS 100   /* the same within an attempt: the place in the queue lasts seconds */
 #define PLACE_MOST_MS  400   /* only, and is to be kept */
-#define LOOK_MS        2000  /* a quarantine is looked at so often: an operator may end it */
+#define LOOK_MS        2000  /* how often a quarantine is looked at: an operator may end it */
 #define LATE_MS        50    /* how long after the end of a quarantine the last of a crowd asks */
-#define CALM_MS        10000 /* a store that kept us so long had answered in between */
+#define CALM_MS        10000 /* a store that kept us this long had answered in between */
 #define DAY_MS         86400000LL
 
 bool hf__wait_may_pass(enum hf_status status)

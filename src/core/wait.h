@@ -23,7 +23,7 @@ struct hf__wait_answer {
 };
 
 enum hf__wait_next {
-    HF__WAIT_RETURN, /* that answer is the caller's; who is in a queue leaves it */
+    HF__WAIT_RETURN, /* that answer is the caller's; whoever is in a queue leaves it */
     HF__WAIT_SLEEP,  /* in the queue, until woken or until_ns; then ask again */
     HF__WAIT_PAUSE   /* until until_ns, there is nobody to be woken by; then ask again */
 };
@@ -52,8 +52,8 @@ struct hf__wait_step hf__wait_answered(struct hf__wait *wait, const struct hf__w
 /* A store's attempt that waits. */
 struct hf__wait_place {
     int64_t wait_until_ns; /* the claim's */
-    /* So long the place in the queue outlives our silence; 0: there is none, INT64_MAX: it lasts as
-     * long as we do. Set it whenever the store confirms the place. */
+    /* Until when the place in the queue outlives our silence; 0: there is none, INT64_MAX: it lasts
+     * as long as we do. Set it whenever the store confirms the place. */
     int64_t ours_until_ns;
     /* This store settles an unanswered request itself: by reading, or by taking it back and going
      * on with a fresh owner. */
