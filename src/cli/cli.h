@@ -44,7 +44,7 @@ enum cli_option_kind {
     CLI_WORDS,
     CLI_LIST
 };
-/* What an option that may be given several times was given. A URL among them, which ends at a '#',
+/* The values of an option that may be given several times. A URL among them, which ends at a '#',
  * is treated as cli_take_url does. */
 enum { CLI_WORDS_MAX = 8, CLI_WORD_SIZE = 2048 };
 struct cli_words {
@@ -125,7 +125,7 @@ int cli_parse_operands(const struct cli_command *command, const struct cli_optio
                        int argc, char **argv, struct cli_operands *out);
 
 /* Copies a URL, and overwrites its password where it stood: everybody can read the words a program
- * was started with, for as long as it runs. One that is too long is cut, and too long still. */
+ * was started with, for as long as it runs. One that is too long is cut, but stays too long. */
 enum { CLI_URL_SIZE = 1025 };
 void cli_take_url(char out[CLI_URL_SIZE], char *word);
 
@@ -163,7 +163,7 @@ const char *cli_shown(struct cli_shown *out, const char *word);
 int cli_one_too_many(const struct cli_command *command, const char *word);
 /* Says err->text and returns the exit code for it. */
 int cli_fail(const struct hf_error *err);
-/* The parts of them, for who says it by other means. */
+/* The parts of these, for whoever says it by other means. */
 enum { CLI_LINE_MAX = 1040 }; /* bytes of a line with its NUL; the rest is cut */
 void cli_format_line(char *out, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));

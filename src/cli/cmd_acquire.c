@@ -156,7 +156,7 @@ static int hand_over(struct errand *errand)
     struct hf_error err;
 
     if (bad) {
-        exit_code = bad; /* the server is another than before the wait */
+        exit_code = bad; /* it is not the server from before the wait */
     } else if (poll(&(struct pollfd){.fd = take->signal_fd, .events = POLLIN}, 1, 0) > 0) {
         /* The signal came too late to end the wait; whoever sent it does not want the lock. */
     } else if (print_leases(errand)) {

@@ -99,7 +99,7 @@ static int too_many(void)
     return EXIT_HF_INTERNAL;
 }
 
-/* As they are, for other programs; a terminal gets what it can bear. */
+/* As they are, for other programs; a terminal gets only what is printable. */
 static void print_names(const struct cli_listing *listing)
 {
     char shown[HF_NAME_MAX + 1];

@@ -78,7 +78,7 @@ static void fill_standard_descriptors(void)
     }
 }
 
-/* Output that did not arrive is a failure, also when the disk was full only at the last byte. */
+/* Output that did not arrive is a failure, even if the disk was full only at the last byte. */
 static int finish_output(int exit_code)
 {
     bool bad = ferror(stdout) != 0;

@@ -39,7 +39,7 @@ int cli_print_migration(const struct cli_migration *how, char *text)
     const struct hf__migration_form form = {.no_transaction = how->no_transaction,
                                             .json = how->statements == CLI_STATEMENTS_JSON};
     struct hf_error err;
-    /* What fputs could not write is not there any more for fflush to fail at. */
+    /* fflush does not fail again over what fputs could not write. */
     bool failed = hf__migration_shape(&form, &text, &err) != HF_OK || fputs(text, stdout) == EOF;
 
     free(text);

@@ -78,9 +78,8 @@ extern const char *const audit_require_words[];
 
 /* 0, EXIT_HF_USAGE, or EXIT_HF_UNFIT if no fence is named; after a message. */
 int audit_require_check(const struct cli_command *command, const struct audit_require *require);
-/* Whether the store at url, as it is now, carries what is required; looked at once in the life of
- * an incarnation, for so long at most (0: 5s). 0; else the exit code, and why says what was
- * found. */
+/* Whether the store at url, as it is now, is fit for what is required; looked at once per
+ * incarnation, for limit_ms at most (0: 5s). 0; else the exit code, and why says what was found. */
 enum { AUDIT_WHY_SIZE = CLI_LINE_MAX - 100 };
 int audit_require_met(struct audit_require *require, const char *url, int64_t limit_ms,
                       char why[AUDIT_WHY_SIZE]);

@@ -93,7 +93,7 @@ static void tell_timing(struct doctor *doctor)
     hf__tell(&teller, (struct hf__topic){"client.timing", NULL, "ttl and grace"}, "%s", why);
 }
 
-/* Without --ttl it is what the store grants at most. */
+/* Without --ttl it is the most that the store grants. */
 static void fit_ttl(struct doctor *doctor)
 {
     for (size_t i = 0; i < doctor->facts.count && !doctor->ttl_given; i++) {

@@ -204,7 +204,7 @@ static void after(struct run_job *job, const struct run_outcome *outcome)
         candidate->outcome = *outcome;
 }
 
-/* HUP asks many a program to read its settings again; who died of it was told to end. */
+/* HUP makes many programs read their settings again; one that died of it was told to end. */
 static bool told_to_end(const struct run_outcome *outcome)
 {
     bool of_signal = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGHUP;

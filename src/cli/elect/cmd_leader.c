@@ -116,7 +116,7 @@ static enum hf_status look(const struct request *request, struct hf_store **stor
 static bool pause_for_reader(void)
 {
     const int64_t until_ns = hf__now_ns() + LOOK_MS * HF__NS_PER_MS;
-    struct pollfd reader = {.fd = STDOUT_FILENO}; /* only what is never asked for: it is gone */
+    struct pollfd reader = {.fd = STDOUT_FILENO}; /* events that come unasked: it is gone */
     int64_t left_ns;
 
     while ((left_ns = until_ns - hf__now_ns()) > 0)

@@ -4,8 +4,8 @@
 
 #include "cli/events/events.h"
 
-/* With a newline before it, should the last one have been torn, it is what a pipe takes in one
- * piece: so many processes share one. */
+/* With a newline before it, in case the last line was torn, it is what a pipe takes in one piece:
+ * so many processes can share a pipe. */
 enum { EVENTS_LINE_MAX = 4095 };
 
 struct events_line {

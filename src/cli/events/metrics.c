@@ -298,7 +298,7 @@ static void print(FILE *out, const struct figure figures[FIGURES], const char *l
     }
 }
 
-/* The name of the new file does not end as those that the collector reads. */
+/* The name of the new file does not end like those of files that the collector reads. */
 static bool replace(const struct figure figures[FIGURES], const char *path, const char *labels)
 {
     char *new_path = NULL;

@@ -8,8 +8,8 @@
 #include "cli/events/line.h"
 
 struct metrics {
-    /* Of the last run; METRICS_NONE: it did not come to that since the file was written. Times in
-     * ms since 1970. */
+    /* Of the last run; METRICS_NONE: has not happened since the file was written. Times in ms since
+     * 1970. */
     int64_t last_start_ms;
     int64_t last_success_ms;
     int64_t duration_ms;

@@ -12,7 +12,7 @@ struct outlet {
 };
 
 /* Appends a line, in one write. False, with errno, if it is not there as a whole; EAGAIN: nothing
- * of it, for whoever reads has no room for it yet. A file that was moved away is made anew. */
+ * of it, because whoever reads has no room for it yet. A file that was moved away is made anew. */
 bool outlet_write(struct outlet *outlet, const char *line, size_t len);
 void outlet_close(struct outlet *outlet);
 

@@ -19,7 +19,7 @@ struct request {
     bool live; /* a terminal: the story is painted anew each time */
 };
 
-/* What makes a story another one. */
+/* A story whose gist is the same is not told again. */
 struct gist {
     bool held, broken;
     uint64_t token, waiters;

@@ -83,7 +83,7 @@ enum hf_status explain_see(struct hf_store *store, const char *name, struct expl
     if (status != HF_OK)
         return status;
     out->at_us = hf__wall_us();
-    /* What else there is to see is told if it can be seen. */
+    /* The rest is told only if it can be seen. */
     out->queues = (hf_store_features(store) & HF_FEATURE_FAIR) != 0;
     out->queue_known = hf_waiters(store, name, copy_waiter, out, NULL) == HF_OK;
     out->records_known = (hf_store_features(store) & HF_FEATURE_RECORDS) != 0 &&

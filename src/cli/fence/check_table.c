@@ -44,7 +44,7 @@ struct look {
     struct hf__patience patience;
 };
 
-/* As an identifier, or as a word of the shell: the mark is doubled, or left and entered again. */
+/* As an identifier, or as a word of the shell. inside: what stands for a mark in the text. */
 static size_t put_quoted(char *out, const char *text, char mark, const char *inside)
 {
     size_t used = 0;
@@ -141,7 +141,7 @@ static enum hf_status ask(struct look *look, const char *sql, struct hf__db_erro
     return status;
 }
 
-/* What we may not see, and what is damaged so that it cannot be asked, is not in order. */
+/* What we may not see, or what is too damaged to be asked, is not in order. */
 static int not_answered(const struct look *look, const struct hf__db_error *err,
                         struct fence_report *report)
 {

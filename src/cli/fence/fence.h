@@ -37,8 +37,8 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
     }
 
 /* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN, or the lock's in
- * $HOLDFAST_TOKENS, and who the store of the
- * locks is, as far as that can be learned from it. False after a usage error. */
+ * $HOLDFAST_TOKENS, and who the store of the locks is, as far as that can be learned from it. False
+ * after a usage error. */
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words);
 

@@ -90,7 +90,7 @@ static int check_request(struct keeping *keeping)
                                               "eval \"$(holdfast keep --pid $$ NAME)\" || exit");
     if (keeping->pid == 1 || keeping->pid > INT32_MAX)
         return cli_usage_error(&command_keep, "--pid: there is no process with that number");
-    /* $BASHPID inside of $(...), which is over with it. */
+    /* $BASHPID inside of $(...), whose shell ends with it. */
     if (keeping->pid == (uint64_t)getpid())
         return cli_usage_error(&command_keep,
                                "--pid: %d is this command itself, not the script; use $$",

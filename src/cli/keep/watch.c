@@ -14,9 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum {
-    NOT_YET_MS = 1000
-}; /* until then there is a deadline, or a script that was killed is gone */
+enum { NOT_YET_MS = 1000 }; /* between looks: no deadline yet, or a killed script not gone yet */
 
 static int send_signal(const struct keep_watch *watch, int number)
 {
@@ -158,8 +156,8 @@ static bool take_life(int link_fd)
     return recvmsg(link_fd, &message, MSG_CMSG_CLOEXEC) > 0;
 }
 
-/* Before the lock is taken there is no deadline, and nothing to signal the script about: then the
- * keeper is told, which waits for a script that is gone. */
+/* Before the lock is taken there is no deadline, and nothing to signal the script about. If the
+ * script ends then, the keeper is told to end: it would wait for a lock that nobody needs. */
 _Noreturn void keep_watchdog(struct keep_watch *watch, pid_t keeper)
 {
     enum keep_end end;

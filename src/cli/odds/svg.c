@@ -13,7 +13,7 @@ enum {
     LEFT = 132,       /* where the bars of violations start */
     LONGEST = 380,    /* the longest of them */
     SHORTEST = 6,     /* one that is there at all */
-    DECADE = 76,      /* ten times as rare is so much shorter */
+    DECADE = 76,      /* how much shorter a bar is for ten times as rare */
     BLOCKED = 700,    /* where the bars of the wait start */
     BLOCKED_MAX = 200 /* the longest of them */
 };

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* --at and --tz are on record; who gives others means another schedule. */
+/* --at and --tz are on record; whoever gives others means another schedule. */
 static int use_settings(struct once *once, const struct hf__once_settings *found)
 {
     struct once_request *ask = &once->ask;
@@ -18,7 +18,7 @@ static int use_settings(struct once *once, const struct hf__once_settings *found
         ask->at = found->at;
         ask->tz = found->zone;
         bad = once_settings(once);
-        ask->at = ask->tz = NULL; /* found does not last */
+        ask->at = ask->tz = NULL; /* found will be gone */
         return bad;
     }
     return hf__once_same_settings(&once->work, found, &err) == HF_OK ? 0 : cli_fail(&err);

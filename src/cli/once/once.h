@@ -79,7 +79,7 @@ void once_say(struct once *once, const struct hf__once_record *record, const cha
 /* The same, and the end. */
 void once_refuse(struct once *once, const struct hf__once_record *record, const char *advice,
                  int exit_code);
-/* It is not ours to run: another one did it, or will. Says so, unless --skip-ok is given. */
+/* It is not ours to run: somebody else did, or will. Says so, unless --skip-ok is given. */
 void once_skip(struct once *once, const char *advice);
 void once_say_held(struct once *once, const struct hf__once_record *record);
 /* All of it for what hf__once_next found to be settled; nothing happens for the rest. */

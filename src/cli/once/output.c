@@ -1,8 +1,8 @@
 /* output.c - what CMD writes: passed on as it comes, and its end kept for the record.
  *
- * A thread reads both pipes, so that what was written in this order is kept in it, as well as two
- * pipes allow. Whoever reads our own output may be slow, and CMD waits for it as it would without
- * us; but the lock does not wait for it once CMD is gone. */
+ * One thread reads both pipes, so that the order of what was written is kept as well as two pipes
+ * allow. Whoever reads our own output may be slow, and CMD waits for it as it would without us; but
+ * the lock does not wait for it once CMD is gone. */
 #include "cli/once/once.h"
 
 #include "base/base.h"
@@ -70,8 +70,8 @@ const char *once_output_end(struct once_output *output, size_t *len)
     size_t total;
     size_t from;
 
-    /* What is left in the pipes is read; who still has them open, a daemon that CMD started, is not
-     * waited for. */
+    /* What is left in the pipes is read; a process that still has them open, a daemon that CMD
+     * started for instance, is not waited for. */
     (void)close(output->stop);
     output->stop = -1;
     pthread_mutex_lock(&output->condition.lock);

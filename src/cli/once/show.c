@@ -12,7 +12,7 @@ enum { FIRST_ENTRIES = 64 };
 
 static void print_json(const char *key, const char *slot, const struct hf__once_record *record);
 
-/* Listing: slots in the order of their names, which is that of time but for one. */
+/* Listing: slots in the order of their names, which is that of time, with one exception. */
 
 static bool grow(struct once_list *list)
 {
@@ -158,7 +158,7 @@ static enum hf_status find(struct once *once, struct hf_store *store, char *slot
     return hf__once_get(store, once->ask.run.name, key, &once->work.found, err);
 }
 
-/* As a string: a NUL becomes a byte that is shown as one that makes no sense. */
+/* As a string: a NUL becomes a byte that is not UTF-8, and is shown like one. */
 static void copy_output(char out[HF__ONCE_OUTPUT_MAX + 1], const struct hf__once_record *record)
 {
     for (size_t i = 0; i < record->output_len; i++)
@@ -166,7 +166,7 @@ static void copy_output(char out[HF__ONCE_OUTPUT_MAX + 1], const struct hf__once
     out[record->output_len] = '\0';
 }
 
-/* A terminal would do what it is told by what a program once wrote somewhere else. */
+/* A terminal would obey escape sequences that a program once wrote somewhere else. */
 static void print_output(const struct hf__once_record *record)
 {
     char text[HF__ONCE_OUTPUT_MAX + 1], clean[HF__ONCE_OUTPUT_MAX + 1];

@@ -81,7 +81,7 @@ static bool told_to_end(struct once *once)
     return true;
 }
 
-/* Before the lock is asked for: what is settled is settled. */
+/* Before the lock is asked for: what is settled needs no lock. */
 static void look_first(struct once *once)
 {
     struct hf_error err;
@@ -125,8 +125,8 @@ static enum hf_status look(struct once *once, struct hf_error *err)
     return status;
 }
 
-/* Until the next attempt is due, or the wait is over. Whoever failed tries again, also if it would
- * not wait for others. */
+/* Until the next attempt is due, or the wait is over. After a failure of our own we try again even
+ * if we would not wait for others. */
 static void sleep_until(struct once *once, int64_t until_ms)
 {
     struct take *take = &once->job.take;

@@ -183,7 +183,7 @@ static void record_success(struct once *once)
     once_settle(once, EXIT_HF_UNRECORDED);
 }
 
-/* The lock was lost: another one is at it, or will be. It is ours to try again, in line. */
+/* The lock was lost: somebody else is at it, or will be. We try again, in line. */
 static void lost(struct once *once, bool told)
 {
     once->turn = ONCE_AGAIN;
@@ -193,7 +193,7 @@ static void lost(struct once *once, bool told)
 
 /* What CMD did itself counts as a failure. That it could not be started here, that its watchdog was
  * killed, or that we were told to end, by a signal or by whoever broke the lock, says nothing about
- * the job: another server may do better. A broken hold is still there to put that down. */
+ * the job: another server may do better. A broken hold lasts long enough to put that on record. */
 static void record_failure(struct once *once, const struct run_outcome *outcome)
 {
     struct hf_error err;

@@ -21,7 +21,7 @@ void once_say(struct once *once, const struct hf__once_record *record, const cha
         cli_stderr_say_now(once->job.writer, "%s%s", sentence, advice);
 }
 
-/* Nobody will. */
+/* It is not run at all: the end, with that exit code. */
 void once_refuse(struct once *once, const struct hf__once_record *record, const char *advice,
                  int exit_code)
 {

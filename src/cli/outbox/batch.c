@@ -31,7 +31,7 @@ void relay_batch_release(struct relay_batch *batch)
     free(batch->table);
 }
 
-/* The one of the first so many that has this id, or NULL. */
+/* The one among the first `count` that has this id, or NULL. */
 static struct hf__outbox_item *find(const struct relay_batch *batch, size_t count, uint64_t id)
 {
     for (size_t i = count; i > 0; i--)
@@ -48,9 +48,10 @@ static bool is_carried(const struct relay_batch *batch, uint64_t id, const char 
     return item != NULL && strcmp(batch->messages[item - batch->items].sent.uid, uid) == 0;
 }
 
-/* Known as one that failed: what is parked behind it comes before what follows here. One that is
- * carried may have got that mark since, from a relay that lost its lock. One of another key has the
- * id of the one that is meant, and had it before a restore. */
+/* Whether the blocker is here; if so, it counts as failed, because what is parked behind it comes
+ * before what follows here. One that is carried may have been marked since, by a relay that lost
+ * its lock. After a restore the id may be that of a message with another key, which is not meant.
+ */
 static bool is_behind(const struct relay_batch *batch, uint64_t blocker, const char *key)
 {
     struct hf__outbox_item *item = find(batch, batch->count, blocker);
@@ -113,7 +114,7 @@ static bool set_body(struct relay_message *message, const struct hf__db_text *pa
     return true;
 }
 
-/* What does not fit any more is left for the next fetch; but one is taken, whatever it has. */
+/* What does not fit any more is left for the next fetch; but one is taken, whatever its size. */
 bool relay_batch_add(const struct hf__db_text *values, void *data)
 {
     struct relay_batch *batch = data;
@@ -140,7 +141,7 @@ bool relay_batch_add(const struct hf__db_text *values, void *data)
                                      .id = id,
                                      .blocker = number(&values[HF__OUTBOX_BLOCKER]),
                                      .attempts = (unsigned)number(&values[HF__OUTBOX_ATTEMPTS])};
-    /* One that failed, and is due, is here, and goes first: it has the lower id. */
+    /* A blocker that is due is in this batch, and goes first: it has the lower id. */
     if (item->blocker != 0 && is_behind(batch, item->blocker, item->key))
         item->blocker = 0;
     message->sent.attempt = item->attempts + 1;

@@ -10,7 +10,7 @@
 struct relay_child {
     pid_t pid; /* 0: it does not run */
     int in;    /* what it reads; writing does not block */
-    int out;   /* what it writes; nor does reading */
+    int out;   /* what it writes; reading does not block */
 };
 
 /* 0, or errno: it could not be executed, and does not run. */

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-    LINE_MAX_BYTES = 256, /* of an answer; more is none */
-    READS_MAX = 16,       /* at once: one that never ends its say must not keep us */
+    LINE_MAX_BYTES = 256, /* of an answer; a longer line is not one */
+    READS_MAX = 16,       /* at once: one that writes without end must not keep us */
     LAST_MS = 100,        /* from the end of its output to its own */
-    SAY_MS = 1000,        /* odd answers are told of so often */
+    SAY_MS = 1000,        /* between two messages about odd answers */
     PAUSE_MS = 100,       /* before it is started again, at first */
     PAUSE_MOST_MS = 10000
 };

@@ -95,7 +95,7 @@ FILE *outbox_db_say(struct outbox_db *db)
     return db->stream;
 }
 
-/* Not cancelled half-way: what was answered is to be settled also when we are told to stop. */
+/* Not cancelled half-way: what was answered is to be settled even when we are told to stop. */
 static enum hf_status execute(struct outbox_db *db, const char *sql, struct hf__db_rows *rows,
                               struct hf_error *err)
 {
@@ -137,7 +137,7 @@ enum hf_status outbox_db_do(struct outbox_db *db, struct outbox_answer *answer,
     return hand_out(&rows, status, answer, err);
 }
 
-/* That of db->text, if it can be kept; the first place is the oldest one's. */
+/* The prepared statement for db->text, made if need be; the oldest, in the first place, goes. */
 static enum hf_status find_kept(struct outbox_db *db, const struct hf__patience *patience,
                                 struct hf__db_statement **out, struct hf__db_error *said)
 {
@@ -219,7 +219,7 @@ enum hf_status outbox_db_end(struct outbox_db *db, enum hf_status status, struct
         status = outbox_db_run(db, "COMMIT", err);
     if (status == HF_OK || status == HF_UNREACHABLE)
         return status;
-    /* What cannot even be rolled back is so by its end. */
+    /* If even that fails, the end of the connection rolls it back. */
     if (outbox_db_run(db, "ROLLBACK", &dropped) != HF_OK)
         outbox_db_close(db);
     return status;

@@ -30,7 +30,7 @@ static bool read_depth(const struct hf__db_text *values, void *data)
     return true;
 }
 
-/* One that cannot be asked is left to the next statement to find out about. */
+/* If the database cannot be asked, the next statement will find out. */
 static void look(struct relay *relay, struct depth *depth)
 {
     struct outbox_answer answer = {.row = read_depth, .data = depth};

@@ -63,7 +63,7 @@ static void put_base64(FILE *out, const char *bytes, size_t len)
     fputc('"', out);
 }
 
-/* A database may have text that is none: not as it is. */
+/* Some databases hold text that is not UTF-8: that is not passed on as it is. */
 static void put_string(FILE *out, const char *text)
 {
     size_t len = strlen(text);

@@ -56,7 +56,7 @@ FILE *outbox_db_say(struct outbox_db *db);
 enum hf_status outbox_db_do(struct outbox_db *db, struct outbox_answer *answer,
                             struct hf_error *err);
 /* The same for one that is said again and again, with the same words: it is prepared once, and has
- * parameters where params is not NULL. HF_UNSUPPORTED, then: db->forgets. */
+ * parameters where params is not NULL. HF_UNSUPPORTED: it has parameters, and db->forgets. */
 enum hf_status outbox_db_again(struct outbox_db *db, const struct hf__db_text *params, size_t count,
                                struct outbox_answer *answer, struct hf_error *err);
 /* The same for a statement that is a text already. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum {
-    STOP_MS = 5000, /* so long answers are waited for when we are told to stop */
+    STOP_MS = 5000, /* how long answers are waited for when we are told to stop */
     BESIDE_SHARE = 10
 };
 
@@ -249,8 +249,8 @@ static bool is_under_way(const struct relay_batch *batch, size_t i)
     return batch->items[i].step == HF__OUTBOX_SENT;
 }
 
-/* The messages of other keys. It has to pass those that wait, which may be many, so that it is not
- * done all the time. */
+/* The messages of other keys. The fetch has to pass over those that wait, which may be many, so it
+ * is not done every time. */
 static enum hf_status fetch_beside(struct relay *relay, struct turn *turn, struct hf_error *err)
 {
     char *aside = relay_batch_list(&relay->batch, is_under_way);
@@ -280,7 +280,7 @@ static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_er
     if (status == HF_UNREACHABLE)
         outbox_db_close(&relay->db);
     if (status != HF_OK)
-        relay_batch_shrink(batch); /* a message without its body is not one that is gone */
+        relay_batch_shrink(batch); /* those without a body were not fetched to the end */
     return status;
 }
 

@@ -24,7 +24,7 @@
 enum {
     RELAY_PARALLEL_MAX = 256,
     RELAY_BATCH_MAX = 10000,
-    RELAY_FIGURES_MS = 10000,            /* figures are told so often */
+    RELAY_FIGURES_MS = 10000,            /* how often figures are told */
     RELAY_FETCH_BYTES = 32 * 1024 * 1024 /* payloads of one fetch; one message may have more */
 };
 
@@ -58,13 +58,13 @@ struct relay_batch {
     struct hf__outbox_item *items;  /* as src/core/outbox.h sees them ... */
     struct relay_message *messages; /* ... and what they are; the same places */
     size_t count;
-    size_t carried; /* the first so many were here before the last fetch */
+    size_t carried; /* how many, from the first on, were here before the last fetch */
     size_t capacity;
     size_t first;   /* those before it were answered */
     size_t body;    /* those before it have their body */
     size_t rows;    /* that the last fetch brought */
     uint64_t bytes; /* of those that were fetched */
-    bool full;      /* no more of them */
+    bool full;      /* no more are taken */
     size_t under_way;
     size_t answered; /* delivered or failed, and not settled */
     size_t blocked;  /* to be parked, and not settled */
@@ -119,7 +119,7 @@ struct relay {
  * HF_OK; HF_STALE: a later relay was there; HF_BUSY, HF_UNREACHABLE: to be tried again; and what
  * else outbox_db_do says. */
 
-/* Raises the fence, and frees what was parked behind nobody. */
+/* Raises the fence, and frees what is parked although nothing is left that it would wait for. */
 enum hf_status relay_settle_begin(struct relay *relay, struct hf_error *err);
 /* Deletes what was delivered, marks what failed, parks what is behind it. */
 enum hf_status relay_settle(struct relay *relay, struct hf_error *err);

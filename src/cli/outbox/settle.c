@@ -47,7 +47,7 @@ static char *list_uids(const struct relay *relay, relay_pick_fn *pick)
     return NULL;
 }
 
-/* Deletes what was delivered, all of it or what has no mark. *deleted (may be NULL): so many. */
+/* Deletes what was delivered, all of it or what has no mark. *deleted (may be NULL): how many. */
 static enum hf_status delete_those(struct relay *relay, bool unmarked, int64_t *deleted,
                                    struct hf_error *err)
 {
@@ -189,7 +189,7 @@ static enum hf_status mark_failures(struct relay *relay, uint64_t *dead, struct 
     return status;
 }
 
-/* The messages that something has to wait for, each with its key and whether it does block that:
+/* The messages that others are to wait for, each with its key and whether it still blocks that:
  * after a restore an id may be another message's, which frees nobody of this key. */
 struct blocker {
     uint64_t id;
@@ -225,8 +225,7 @@ static bool is_blocker(const struct blockers *blockers, uint64_t id)
     return blocker != NULL && blocker->blocks;
 }
 
-/* Asks which of the messages that something has to wait for do still block; they are locked then.
- */
+/* Asks which of the messages that others are to wait for still block; they are locked then. */
 static enum hf_status find_blockers(struct relay *relay, struct blockers *blockers,
                                     struct hf_error *err)
 {
@@ -263,7 +262,7 @@ static bool is_parked(const struct relay_batch *batch, size_t i)
     return batch->messages[i].parked;
 }
 
-/* Notes which have to be parked; how many. */
+/* Notes which messages have to be parked; returns how many. */
 static size_t choose_parked(struct relay_batch *batch, const struct blockers *blockers)
 {
     size_t count = 0;

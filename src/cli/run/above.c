@@ -72,7 +72,7 @@ static bool compare(const struct hf_lock_info *info, void *data)
     return false;
 }
 
-/* A store that does not answer tells nothing: who holds the lock knows what to do about that. */
+/* A store that does not answer tells nothing: the holder of the lock knows what to do about it. */
 static void *watch(void *data)
 {
     struct run_above *above = data;

@@ -79,7 +79,7 @@ static bool before(struct run_job *job, int *exit_code)
     if (hf_record_get(job->store, job->options->name, AT_LEAST_KEY, &record, &now_ms, &err) !=
         HF_OK)
         return failed(job, &err, exit_code);
-    /* Our own, of a turn before, is of a start that was put off. */
+    /* A mark of our own, from an earlier turn, is about a start that was put off. */
     if (record != NULL && record->token != at_least->unsure)
         read_mark(&mark, record);
     hf_record_free(record);
@@ -88,7 +88,7 @@ static bool before(struct run_job *job, int *exit_code)
         at_least->unsure = hf_lease_token(job->lease);
         return leave_mark(job, now_ms, job->take.shown_label, exit_code);
     }
-    /* The clock went back: from here on it is no more than that. */
+    /* The clock went back: the mark is written anew, so that it is every_ms at most from now. */
     if (left_ms > at_least->every_ms && !leave_mark(job, now_ms, mark.label, exit_code))
         return false;
     return too_early(job, &mark, left_ms, exit_code);
@@ -121,7 +121,7 @@ static void read_mark(struct mark *mark, const struct hf_record *record)
     hf__copy_printable(mark->label, sizeof mark->label, value[len] == ' ' ? value + len + 1 : "");
 }
 
-/* There is no hope for a wait that ends before that: it is over at once. */
+/* A wait that ends before that is hopeless, so it is over at once. */
 static bool wait_for(struct run_job *job, int64_t ms)
 {
     struct at_least *at_least = job->hooks.data;

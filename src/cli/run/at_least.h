@@ -20,8 +20,8 @@ struct at_least {
 
 /* 0, or EXIT_HF_USAGE after a message. */
 int at_least_check(const struct cli_command *command, const struct at_least *at_least);
-/* Takes the lock and runs CMD, as often as it is too early and there is time to wait. The store is
- * open. Returns the exit code for run_job_end. */
+/* Takes the lock and runs CMD; while it is too early, takes turns as long as there is time to wait.
+ * The store is open. Returns the exit code for run_job_end. */
 int at_least_run(struct at_least *at_least, struct run_job *job);
 
 #endif /* HF_CLI_RUN_AT_LEAST_H */

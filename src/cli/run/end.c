@@ -11,7 +11,7 @@
 #include "base/base.h"
 
 enum {
-    MARGIN_MAX_MS = 250, /* KILL begins so long before the deadline ... */
+    MARGIN_MAX_MS = 250, /* KILL begins this long before the deadline ... */
     MARGIN_PART = 8      /* ... or this part of the ttl */
 };
 

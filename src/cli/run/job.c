@@ -164,8 +164,9 @@ int run_exit_code(const struct run_outcome *outcome)
     return SIGNAL_EXIT_BASE + WTERMSIG(outcome->status);
 }
 
-/* What of our locks is held above us need not be taken; and of the rest, what is not behind all
- * that is held above us must not be waited for: another may wait in the other order. */
+/* Those of our locks that are held above us need not be taken. Of the rest, those whose names do
+ * not come after all that is held above us must not be waited for: somebody else may wait in the
+ * other order. */
 static void find_hold(struct take *take)
 {
     struct run_job *job = take->data;
@@ -238,7 +239,7 @@ static int turn_under_lease(struct run_job *job)
     else if (!run_fit_to_lease(job))
         exit_code = EXIT_HF_USAGE;
     else if (!carries_what_is_required(job, job->options->take.ttl_ms / 3, &exit_code))
-        ; /* the server is another than before the wait */
+        ; /* it is not the server from before the wait */
     else if (job->hooks.before == NULL || job->hooks.before(job, &exit_code))
         return run_with_lease(job, &outcome);
     take_end(&job->take);
@@ -247,7 +248,7 @@ static int turn_under_lease(struct run_job *job)
     return exit_code;
 }
 
-/* Of all of several the first by name, some of which may be held above us. */
+/* With --all the first by name; some of them may be held above us. */
 static const char *first_name(const struct run_job *job)
 {
     const char *first = hf_lease_name(job->lease);
@@ -291,7 +292,7 @@ static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err)
     return take_lock(&job->take, &acquire, &job->lease, err);
 }
 
-/* Before we wait for the lock, and again once it is ours: the server may be another by then. */
+/* Before we wait for the lock, and again once it is ours: it may be another server by then. */
 static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code)
 {
     char why[AUDIT_WHY_SIZE];

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    KEEP_EARLY_PART = 4, /* of the time to the first renewal: so much sooner the keeper starts */
+    KEEP_EARLY_PART = 4, /* of the time to the first renewal: how much sooner the keeper starts */
     KEEP_AGAIN_PART = 40 /* of the ttl: when that is tried again, if it did not work */
 };
 

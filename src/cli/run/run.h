@@ -297,7 +297,7 @@ struct run_job {
     struct run_page *page;
     struct hf_store *store;
     const char *url;             /* by which it was opened */
-    bool unchecked;              /* it could not be looked at whether it carries what is required */
+    bool unchecked;              /* whether it is fit for what is required could not be seen */
     struct take take;            /* has the other leases, if there are several */
     struct hf_lease *lease;      /* NULL: the lock is already held above us */
     const struct run_held *held; /* that hold; NULL: there is something left to take */
@@ -352,9 +352,9 @@ void run_events_renewed(struct run_job *job, const struct hf_lease *lease);
 void run_events_lost(struct run_job *job, const char *reason);
 void run_events_exited(struct run_job *job, const struct run_outcome *outcome);
 void run_events_released(struct run_job *job);
-/* CMD is not run, for it is another's turn. */
+/* CMD is not run, because it is somebody else's turn. */
 void run_events_skipped(struct run_job *job, const char *reason);
-/* CMD is not run, for something is wrong. */
+/* CMD is not run, because something is wrong. */
 void run_events_failed(struct run_job *job, const char *reason);
 /* The turn is over. */
 void run_events_ended(struct run_job *job, int exit_code);

@@ -267,8 +267,8 @@ static void hear_signals(struct run_supervisor *s)
                 (void)cli_kill(s->watchdog, SIGCONT);
         } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
                    atomic_load(&s->page->start) == RUN_START_OPEN) {
-            /* What the terminal sent, CMD has already, unless it was not there yet. What is left
-             * after CMD may not have it. */
+            /* CMD has already got what the terminal sent, unless it was not there yet; what is left
+             * after CMD may not have got it. */
             run_tell(s, number);
         } else if (number == SIGHUP) {
             run_tell(s, RUN_WORD_HANGUP);

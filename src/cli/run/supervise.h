@@ -18,7 +18,7 @@ struct run_supervisor {
     struct run_above *above[HF_SEVERAL_MAX]; /* who watch holds that have no pipe for us */
     int above_fds[HF_SEVERAL_MAX];           /* and what they tell it by */
     size_t above_count;
-    size_t kept;         /* so many of the leases has the keeper */
+    size_t kept;         /* how many of the leases the keeper has */
     int64_t keep_at_ns;  /* HF_NEVER: kept, or nothing to keep */
     int64_t spare_at_ns; /* when to start the spare watchdog; HF_NEVER */
     int64_t name_at_ns;  /* when to name what CMD left behind; HF_NEVER */
@@ -44,7 +44,7 @@ int64_t run_keep_at_ns(const struct run_page *page, int64_t ttl_ms);
 void run_keep(struct run_supervisor *s, int64_t now_ns);
 /* From here on the end of a hold above us is a loss. */
 void run_watch_above(struct run_supervisor *s);
-/* What was held is not any more: says so, and has the tree ended. */
+/* What was held no longer is: says so, and has the tree ended. */
 void run_lease_lost(struct run_supervisor *s);
 /* Nothing is watched any more. */
 void run_keep_end(struct run_supervisor *s);
@@ -60,8 +60,8 @@ void run_spare_end(struct run_supervisor *s);
 
 /* Is there a terminal that controls us? */
 bool run_has_terminal(void);
-/* CMD was stopped by this signal, for it is in the background: stops us as well, so that the shell
- * knows. Returns when we are woken, or if we are in the foreground meanwhile. */
+/* CMD was stopped by this signal, because it is in the background: stops us as well, so that the
+ * shell knows. Returns when we are woken, or if we are in the foreground by then. */
 void run_stop_with_command(int number);
 
 /* takeover.c */

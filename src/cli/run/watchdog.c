@@ -24,7 +24,7 @@
 enum {
     WORDS_MAX = 16,     /* read from the socket at once */
     ROUND_MS = 2,       /* between two rounds of KILL ... */
-    ROUNDS_QUICK = 500, /* ... so often; then some process is stuck */
+    ROUNDS_QUICK = 500, /* ... this often; then some process is stuck */
     ROUND_SLOW_MS = 50, /* in the kernel, and we can only wait for it */
     LINGER_MS = 20,     /* how often we look for those in the cgroup who are not below us */
     KEPT_DESCRIPTORS = 7
@@ -38,7 +38,7 @@ struct state {
     int children;  /* signalfd of SIGCHLD */
     int timer;
     int64_t armed_ns;
-    pid_t first;     /* CMD, also when it is reaped */
+    pid_t first;     /* CMD, even once it is reaped */
     unsigned rounds; /* of KILL */
     bool told_exit;
     bool lingering; /* no child is left, but somebody is in the cgroup */
@@ -340,8 +340,8 @@ static void hang_up(struct state *s)
         signal_command(s, SIGCONT);
 }
 
-/* It is the watchdog that forwards, because only who reaps can know that the number of CMD, or
- * of its group, has not been given to another process. */
+/* It is the watchdog that forwards, because only the process that reaps can know that the number of
+ * CMD, or of its group, has not been given to another one. */
 static void signal_command(struct state *s, int number)
 {
     if (s->watchdog->group == 0)

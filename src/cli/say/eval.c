@@ -35,7 +35,7 @@ static bool environment_knows_more(const struct cli_context *context)
     return strcmp(known, shown) != 0;
 }
 
-/* What an earlier acquire may have left, and is not about this lease. */
+/* What an earlier acquire may have left and is not about this lease. */
 static void forget_others(void)
 {
     static const char *const variables[] = {"HOLDFAST_TOKENS", "HOLDFAST_OWNERS", "HOLDFAST_SLOT"};

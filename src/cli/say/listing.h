@@ -12,7 +12,7 @@ struct cli_listing {
 };
 
 /* Fills a zeroed listing with the locks whose names start with prefix, by name, slots by number.
- * What was collected is there also if the store breaks off. */
+ * What was collected is there even if the store breaks off. */
 enum hf_status cli_listing_read(struct cli_listing *listing, struct hf_store *store,
                                 const char *prefix, struct hf_error *err);
 void cli_listing_release(struct cli_listing *listing);

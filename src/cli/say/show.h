@@ -7,7 +7,7 @@
 
 /* A lock's listing entry, copied so that it outlives the callback. */
 struct cli_lock {
-    struct hf_lock_info info; /* its pointers lead into text */
+    struct hf_lock_info info; /* its strings are in text */
     char *text;
 };
 

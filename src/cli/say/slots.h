@@ -4,11 +4,11 @@
 
 #include "cli/say/show.h"
 
-/* Locks of one resource, one after the other in a list that is sorted by cli_slots_compare. How
- * many slots there are nobody wrote down: as many as the highest number that is seen tells of. */
+/* Locks of one resource, one after the other in a list that is sorted by cli_slots_compare. The
+ * number of slots is written down nowhere: the highest one that is seen tells. */
 struct cli_slots {
-    const char *name; /* not ended by a NUL: */
-    int len;          /* so many bytes of it */
+    const char *name; /* not ended by a NUL */
+    int len;          /* its length */
     size_t count;     /* locks in the list */
     unsigned slots;   /* the highest number, plus 1 */
     unsigned held;

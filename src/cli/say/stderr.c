@@ -152,7 +152,7 @@ static void *writer_main(void *data)
     return NULL;
 }
 
-/* How much of it is done with: what cannot be written, now or ever, is. */
+/* How many bytes are done with: all, if they can never be written. */
 static size_t write_some(const char *text, size_t len)
 {
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};

@@ -16,7 +16,7 @@ void cli_stderr_close(struct cli_stderr *writer);
 void cli_stderr_say(struct cli_stderr *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int cli_stderr_fail(struct cli_stderr *writer, const struct hf_error *err);
-/* The same for who holds no lock: written at once if stderr takes it, which spares the thread. */
+/* The same while no lock is held: written at once if stderr takes it, which spares the thread. */
 void cli_stderr_say_now(struct cli_stderr *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same for a text as it is. */

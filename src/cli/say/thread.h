@@ -17,9 +17,9 @@ struct cli_condition {
 bool cli_thread_start(pthread_t *thread, void *(*fn)(void *), void *data);
 void cli_condition_init(struct cli_condition *condition);
 void cli_condition_clear(struct cli_condition *condition);
-/* The time so long from now, for cli_condition_wait. */
+/* The point in time that is ms from now, for cli_condition_wait. */
 struct timespec cli_condition_time(int64_t ms);
-/* Waits with the lock held; false if it is time. */
+/* Waits with the lock held; false once that time has come. */
 bool cli_condition_wait(struct cli_condition *condition, const struct timespec *until);
 
 #endif /* HF_CLI_SAY_THREAD_H */

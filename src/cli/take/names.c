@@ -65,7 +65,7 @@ int take_find_names(const struct cli_command *command, struct take_names *names,
     twice = find_twice(names);
     if (twice != NULL)
         return cli_usage_error(command, "lock \"%s\" is named twice", twice);
-    /* All of one, or one of one, is one. */
+    /* All of one lock, or one of one, is simply that lock. */
     if (count == 1)
         names->kind = TAKE_ONE;
     return 0;

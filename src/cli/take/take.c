@@ -1,7 +1,7 @@
 /* take.c - waiting for the store, and then for the lock, within one limit.
  *
- * A store that is down at the start may come back, as one may that goes down later: hf_acquire
- * outlives the second, and the same rule the first. */
+ * A store that is down at the start may come back, as may one that goes down later. hf_acquire
+ * waits the second one out; here the same rule is applied to the first. */
 #include "cli/take/take.h"
 
 #include "base/base.h"

@@ -1,5 +1,5 @@
 /* take.h - taking a lock for a command: wait for the store, then for the lock, within one limit,
- * and say meanwhile for whom, or for what.
+ * and say meanwhile who or what is waited for.
  *
  * run, acquire and keep all do it in this order: take_check their options, take_open the store,
  * take_lock, take_end. */
@@ -196,7 +196,7 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
  * signal came meanwhile. */
 bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
                    enum hf_status *status, struct hf_error *err);
-/* Takes the lock, or the locks, and says for whom we wait meanwhile. Of the options the caller sets
+/* Takes the lock, or the locks, and says meanwhile who we wait for. Of the options the caller sets
  * what kind of lease it is to be. *out: the lease, of several the first. take_end has to follow. */
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err);

@@ -1,4 +1,4 @@
-/* tell.c - says for whom we take, or for what.
+/* tell.c - says who or what we wait for.
  *
  * On a terminal a line that is repainted every second and erased in the end; elsewhere one plain
  * line if the wait is not over after a second. A thread of its own asks the store, because the main
@@ -191,9 +191,9 @@ static void describe(struct take *take, struct line *line)
         add(line, ", the store does not say who holds it");
 }
 
-/* The first that another holds. The connection that waits cannot ask. A line that is repainted has
- * another for as long as it stands there; a single line gives its own back at once: fifty who wait
- * are fifty connections. */
+/* The first that somebody else holds. The connection that waits cannot ask. A line that is
+ * repainted keeps another one for as long as it stands there; a single line closes its own at once:
+ * fifty processes that wait would be fifty connections. */
 static bool describe_holders(struct take *take, struct line *line)
 {
     size_t used = line->used;

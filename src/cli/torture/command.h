@@ -16,8 +16,7 @@ struct torture_cleaning {
     char leaves[HF_ERROR_TEXT_SIZE]; /* what any first use of the store leaves; "" if not known */
 };
 
-/* janitor.c: a process that removes the names when the torture is over, also when that was
- * killed. */
+/* janitor.c: a process that removes the names when the torture is over, even if that was killed. */
 struct torture_janitor {
     pid_t pid;
     int life;    /* it begins when this is closed, by us or by our end */

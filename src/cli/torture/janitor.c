@@ -19,7 +19,7 @@ enum {
     PAUSE_MS = 50     /* between two tries */
 };
 
-/* Until it is free, or it takes too long. */
+/* Tries until the lock is free, or it takes too long. */
 static enum hf_status forget(struct hf_store *store, const char *name, int64_t deadline_ns,
                              struct hf_error *report)
 {

@@ -14,7 +14,7 @@ enum {
     RIGHT = 968,
     LANE_TOP = 112, /* of the first lane of faults */
     LANE = 34,
-    CURVE_TOP = 240, /* all are lost that were lost */
+    CURVE_TOP = 240, /* where the curve ends: all that were lost */
     CURVE_BOTTOM = 400
 };
 

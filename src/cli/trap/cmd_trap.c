@@ -163,7 +163,7 @@ static int play_both(const struct trap_stage *stage, FILE *svg)
     return trap_sprung(&runs[0]) && trap_sprung(&runs[1]) ? 0 : TRAP_FAILED;
 }
 
-/* What is wrong with a store, the workers will say. */
+/* If something is wrong with the store, the workers will say so. */
 static void fit_to_store(struct trap_stage *stage)
 {
     struct hf_store *store;

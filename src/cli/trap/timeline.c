@@ -104,7 +104,7 @@ const char *trap_short_token(char out[32], uint64_t token, uint64_t other)
     uint64_t power = 10000;
     int digits = 4;
 
-    /* As many digits as it takes for the ends to be in the order of the wholes. */
+    /* As many digits as it takes for the ends to be in the order of the whole tokens. */
     while (power < UINT64_MAX / 10 &&
            (token % power == other % power || (token % power < other % power) != (token < other))) {
         power *= 10;
