@@ -17,8 +17,8 @@ struct collection {
     struct hf_acquire_options options; /* the caller's */
     struct hf_lease **leases;          /* as the names */
     unsigned char order[HF_SEVERAL_MAX];
-    size_t taken;     /* so many, in that order */
-    size_t watched;   /* so many of these */
+    size_t taken;     /* how many, in that order */
+    size_t watched;   /* how many of these */
     int cancel_fd;    /* epoll: the caller's, or a lease is lost; -1 before the first wait */
     int64_t until_ns; /* the end of the wait */
 };
@@ -47,8 +47,9 @@ static bool comes_later(const char *name, const char *before)
     return len > len_before || (len == len_before && strcmp(name, before) > 0);
 }
 
-/* Are they valid, and in such an order, so that none is there twice? Numbered ones are, and of one
- * that differs from the one before it in its last byte only, that byte alone needs a look. */
+/* Are they valid, and in the order of their bytes, so that none is there twice? Numbered ones
+ * usually are; and where a name differs from the one before it in the last byte only, that byte
+ * alone needs a look. */
 static bool rises(const char *const *names, size_t count)
 {
     const char *before = "";
@@ -146,7 +147,7 @@ static enum hf_status take_next(struct collection *c, struct hf_error *err)
     enum hf_status status;
 
     o.size = sizeof o;
-    o.on_lost = NULL; /* the caller hears of what it has got only */
+    o.on_lost = NULL; /* the caller hears only of what it has got */
     o.on_renewed = NULL;
     o.wait_ms = 0;
     status = hf_acquire(c->store, name, &o, &c->leases[index], err);
@@ -199,7 +200,7 @@ static enum hf_status collect(struct collection *c, struct hf_error *err)
         status = take_next(c, err);
     pthread_mutex_lock(&c->store->lock);
     stop_keeping(c);
-    /* Also if the wait was cancelled: it may be a loss that did that. */
+    /* Even if the wait was cancelled: a loss may have done that. */
     if (status == HF_OK || status == HF_CANCELLED)
         lost = find_lost(c, err);
     /* From here on they are the caller's. */

@@ -158,7 +158,7 @@ static void *wait_for_one(void *data)
     if (status == HF_OK)
         tell_owner(&grant, &claim);
     if (!offer(crowd, waiter->index, status, &grant, &err) && status == HF_OK) {
-        /* The second: for the next who waits. */
+        /* A second grant: it goes to the next in line. */
         claim.owner = grant.owner;
         take_back(crowd->base, &claim, grant.token, HF__REQUEST_MS);
     }

@@ -8,7 +8,7 @@ void hf__lease_broken(struct hf_lease *lease, const struct hf_revocation *revoca
 {
     if (lease->core.loss != HF_LOSS_BROKEN || lease->revocation != NULL || revocation == NULL)
         return;
-    /* Without memory it is known that it was broken, and not by whom. */
+    /* Without memory it is known that it was broken, but not by whom. */
     lease->revocation = calloc(1, sizeof *lease->revocation);
     if (lease->revocation == NULL)
         return;

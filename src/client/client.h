@@ -60,10 +60,10 @@ struct hf_lease {
     bool adopted;         /* another process may have written records for it */
     bool writing;         /* a record is being put; the keeper does not mind */
     bool detached;
-    /* Kept for a moment only, until all of several are there: claims do not say so. */
+    /* The keeper has it only until all of several are taken: claims do not call it kept. */
     bool collecting;
     bool busy;          /* a call or callback for it is under way */
-    bool closed;        /* the end of the store has dealt with it */
+    bool closed;        /* hf_close has dealt with it */
     bool told;          /* on_lost was called */
     bool *freed;        /* inside on_lost: set when the callback releases it */
     pthread_t notifier; /* inside on_lost: the thread that runs it */
@@ -137,7 +137,7 @@ enum hf_status hf__check_names(const char *const *names, size_t count, size_t *w
 
 /* store.c */
 
-/* Makes the handle around an open store; owns base from here on, also on failure. */
+/* Makes the handle around an open store; owns base from here on, even on failure. */
 enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struct hf_store **out,
                               struct hf_error *err);
 /* Begins a call into base: refuses forked children and closed stores. Pairs with hf__store_end. */
@@ -151,9 +151,9 @@ void hf__store_unref(struct hf_store *store);
 /* HF_INVALID: a ttl above hf_store_max_ttl_ms. */
 enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
                                 struct hf_error *err);
-/* HF_INVALID: a name that is none. */
+/* HF_INVALID: not a valid name. */
 enum hf_status hf__bad_name(struct hf_error *err);
-/* HF_INVALID: a ttl that is none. */
+/* HF_INVALID: not a valid ttl. */
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err);
 
 /* record.c: hf_record_put of a record's key, value and how long it is kept; what of a write is the

@@ -338,7 +338,7 @@ enum hf_status hf__release_end(struct hf__release *r, struct hf_error *err)
     enum hf_status status = HF_LOST;
 
     if (r->reachable) {
-        /* Also when it was lost here: the store may not know it yet, and deletes only what is
+        /* Even if it was lost here: the store may not know that yet, and deletes only what is
          * ours. */
         status = r->begun != NULL ? base->ops->end(base, r->begun, NULL, err)
                                   : base->ops->release(base, &r->claim, err);

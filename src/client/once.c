@@ -2,7 +2,7 @@
  * runs; and in the end what became of it.
  *
  * Whatever a turn finds, the record decides; the lock only keeps two from deciding at the same
- * time. A waiter stays in line: who left could not take over from one that crashed. */
+ * time. A waiter stays in line: one that left could not take over from one that crashed. */
 #include "client/once.h"
 
 #include "base/patience.h"
@@ -98,7 +98,7 @@ static enum hf_status cancelled(const struct hf_once *once, struct hf_error *err
                          ": cancelled while waiting");
 }
 
-/* Before the lock is asked for: what is settled is settled. */
+/* Before the lock is asked for: what is settled needs no lock. */
 static enum hf_status look(struct hf_once *once, struct hf_error *err)
 {
     const struct hf_open_options waiting = {.cancel_fd = once->options.cancel_fd,
@@ -126,8 +126,8 @@ static enum hf__waited pause_until(const struct hf_once *once, int64_t deadline_
     return hf__patience_pause(&patience, until_ns);
 }
 
-/* Until the next attempt is due, or the wait is over. Whoever failed tries again, also if it would
- * not wait for others. */
+/* Until the next attempt is due, or the wait is over. After a failure of our own we try again even
+ * if we would not wait for others. */
 static enum step sleep_until(struct hf_once *once, int64_t until_ms, enum hf_status *status,
                              struct hf_error *err)
 {
@@ -237,7 +237,7 @@ static enum step under_lock(struct hf_once *once, struct hf_lease *lease, enum h
         once->outcome = HF_ONCE_RUN;
         return STEP_ANSWER;
     }
-    /* Free at the latest when its ttl ends. Where that is not told, nothing hangs on it. */
+    /* If this fails, the lock is free when its ttl ends: a warning, unless there is one already. */
     if (hf_release(lease, &trouble) != HF_OK && *status == HF_OK && err->text[0] == '\0')
         memcpy(err->text, trouble.text, sizeof err->text);
     if (*status != HF_OK)

@@ -50,7 +50,7 @@ struct hf__once_work {
     unsigned char *zone_data; /* what plan.schedule.zone points into; malloc */
     struct hf__slot slot;     /* fixed with the store's first answer */
     bool slot_known;
-    bool on_edge; /* and that it is so near to the edge of its slack is not told yet */
+    bool on_edge; /* near the edge of its slack, and that was not told yet */
     bool looked;  /* at the record, when we came */
     /* Without a period: the token of the failure that was on record when we came; 0: there was
      * none. Whoever begins the same work again wants it to be tried again. */
@@ -75,7 +75,7 @@ enum hf_status hf__once_zone(const char *option, const char *name, struct hf__zo
 
 /* What is on record: once_look.c */
 
-/* Reads one record. HF_OK also if there is none. HF_CORRUPT: it makes no sense. */
+/* Reads one record. HF_OK even if there is none. HF_CORRUPT: it makes no sense. */
 enum hf_status hf__once_get(struct hf_store *store, const char *name, const char *key,
                             struct hf__once_found *found, struct hf_error *err);
 void hf__once_slot_key(char out[HF__ONCE_KEY_SIZE], const char *slot);

@@ -12,7 +12,7 @@
 
 enum { PATH_SIZE = 256 };
 
-/* Where systems keep it; $TZDIR goes before. */
+/* Where systems keep it; $TZDIR comes first. */
 static const char *const places[] = {"/usr/share/zoneinfo", "/usr/lib/zoneinfo",
                                      "/usr/share/lib/zoneinfo", "/etc/zoneinfo"};
 enum { PLACES = sizeof places / sizeof places[0] };

@@ -16,7 +16,7 @@
 static const struct {
     const char *plugin;
     const char *schemes[SCHEMES_MAX];
-    const char *also; /* another spelling, not told to who asks what is known */
+    const char *also; /* another spelling, not among those that are shown as known */
 } known[] = {
     {"redis", {"redis", "rediss", "redis+unix", "redis+sentinel", "redlock"}, NULL},
     {"etcd", {"etcd"}, NULL},

@@ -141,8 +141,8 @@ static void close_lease(struct hf_lease *lease)
     hf__lease_signal(lease);
 }
 
-/* Every lease that is not closed yet, and its owner told: also of a loss that the keeper had no
- * time to announce. */
+/* Closes every lease that is not closed yet, and tells its owner: also of a loss that the keeper
+ * had no time to announce. */
 static void close_leases(struct hf_store *store)
 {
     struct hf_lease *lease = store->leases;
@@ -280,7 +280,7 @@ struct reader {
     void *data;
 };
 
-/* What a store that was built before a member existed does not tell is not known. */
+/* A member that did not exist when the store was built is not known. */
 static bool fit(const struct hf_lock_info *info, void *data)
 {
     const struct reader *reader = data;

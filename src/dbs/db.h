@@ -125,7 +125,7 @@ enum hf_status hf__db_prepare(struct hf__db *db, const char *sql,
 /* params may be NULL with count 0; at most HF__DB_PARAMS_MAX, and as many as the statement has.
  * *rows gets the whole answer (on failure: none) and is good until its next use; NULL: it is not
  * wanted. PostgreSQL sends values as it has them: a bytea is its bytes, whole numbers and uuids are
- * made text here, and what is none of these the statement has to make one. */
+ * made text here, and the statement has to make text of everything else. */
 enum hf_status hf__db_run(struct hf__db_statement *statement, const struct hf__db_text *params,
                           size_t count, const struct hf__patience *patience,
                           struct hf__db_rows *rows, struct hf__db_error *err);

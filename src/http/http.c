@@ -17,12 +17,11 @@
 #define POLL_LONG_MS    60000
 #define POLL_CONNECT_MS 50  /* libcurl goes to a name's next address only when it is called again */
 #define DRAIN_MAX_MS    200 /* for an answer that nobody wants */
-/* Of a longer time than 600 ms libcurl keeps half for the other addresses of a name; of a shorter
- * one the first address gets all, though nobody may be there. The request's own limit ends it
- * anyway. */
+/* Of more than 600 ms libcurl keeps half for the other addresses of a name; of less, the first
+ * address gets all, even if nobody is there. The request's own limit ends it anyway. */
 #define CONNECT_MIN_MS 601
 #define BODY_FIRST     4096
-#define SILENT_S       10 /* a connection whose other end is silent for so long, probed, is dead */
+#define SILENT_S       10 /* a connection is dead when its other end, probed, is silent for this */
 #define PROBE_S        3  /* between two of these */
 #define WAKE_FDS_MAX   32 /* how far from the lowest free descriptor libcurl's own may be */
 

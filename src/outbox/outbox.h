@@ -63,8 +63,8 @@ enum {
     HF__OUTBOX_COLUMNS
 };
 enum { HF__OUTBOX_SMALL = 2048 };
-/* The due ones that are not parked, from the lowest id on: so many. aside: a list of ids, whose
- * keys are left out; NULL: all are meant. */
+/* At most count of those that are due and not parked, from the lowest id on. aside: a list of ids,
+ * whose keys are left out; NULL: all are meant. */
 void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
                           const char *aside);
 
@@ -80,10 +80,10 @@ struct hf__outbox_pass {
 };
 void hf__outbox_put_enter(FILE *out, const struct hf__outbox_names *names,
                           const struct hf__outbox_pass *pass);
-/* All of a settlement in which nothing failed, in one statement, where a database has such: enters
+/* All of a settlement in which nothing failed, in one statement, where a database can: enters
  * the fence and deletes those that were delivered and have no mark. Parameters are the ids and the
- * uids, in the same order, with commas between them; so many rows are changed, none if it is
- * refused. False: there is none here, and nothing was written. */
+ * uids, in the same order, with commas between them; as many rows are changed, or none if it is
+ * refused. False: there is no such statement here, and nothing was written. */
 bool hf__outbox_put_settle(FILE *out, const struct hf__outbox_names *names,
                            const struct hf__outbox_pass *pass);
 /* What the fence says: name, token, issuer. */
@@ -100,10 +100,10 @@ void hf__outbox_put_unmarked(FILE *out);
 /* Those of these that failed, as the database knows it: something may be parked behind them.
  * hf__outbox_put_only may follow. */
 void hf__outbox_put_failed(FILE *out, const struct hf__outbox_names *names, const char *ids);
-/* Frees what is parked on the keys of these. Comes before
- * they are deleted, in the same transaction. */
+/* Frees what is parked on the keys of these. Comes before they are deleted, in the same
+ * transaction. */
 void hf__outbox_put_free(FILE *out, const struct hf__outbox_names *names, const char *ids);
-/* Frees what is parked behind nobody. */
+/* Frees what is parked although nothing is left that it would wait for. */
 void hf__outbox_put_free_orphans(FILE *out, const struct hf__outbox_names *names);
 
 /* A message that failed. */
@@ -116,8 +116,8 @@ struct hf__outbox_failure {
 };
 void hf__outbox_put_failure(FILE *out, const struct hf__outbox_names *names,
                             const struct hf__outbox_failure *failure);
-/* Which of these messages block a key, now, and which: id, key. They are locked: who removes one
- * comes later, and sees what was parked behind it. */
+/* Which of these messages block a key now, and which key: id, key. They are locked: whoever removes
+ * one comes later, and sees what was parked behind it. */
 void hf__outbox_put_blockers(FILE *out, const struct hf__outbox_names *names, const char *ids);
 /* Parks messages; hf__outbox_put_only may follow, as behind a deletion. */
 void hf__outbox_put_park(FILE *out, const struct hf__outbox_names *names, const char *ids);

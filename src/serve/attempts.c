@@ -12,7 +12,7 @@ enum {
     BUCKETS = 8192,
     ENDED_MAX = 8192 /* that are remembered */
 };
-#define ENDED_NS (300 * HF__NS_PER_S) /* for so long */
+#define ENDED_NS (300 * HF__NS_PER_S) /* for how long */
 
 struct attempt {
     struct attempt *next;  /* in its bucket */

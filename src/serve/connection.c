@@ -262,7 +262,7 @@ bool connections_end(struct connections *all, int64_t until_ns)
 
     pthread_mutex_lock(&all->lock);
     for (struct connection *c = all->first; c != NULL; c = c->next)
-        (void)shutdown(c->fd, SHUT_RD); /* no further request: who reads one hears the end */
+        (void)shutdown(c->fd, SHUT_RD); /* no further request: whoever reads one hears the end */
     while (all->serve->clients > 0 && hf__now_ns() < until_ns) {
         struct timespec at;
 

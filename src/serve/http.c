@@ -17,7 +17,7 @@ static bool refuse(struct http_refusal *why, int code, const char *detail)
     return false;
 }
 
-/* The bytes of the head, 0 if it is not complete. False: what is there is no head already. */
+/* The bytes of the head, 0 if it is not complete. False: what is there cannot become a head. */
 static bool find_end(const char *data, size_t len, size_t *head_len, struct http_refusal *why)
 {
     size_t line = 0; /* where the present line begins */

@@ -47,7 +47,7 @@ static int lock_folder(const char *path)
     return fd;
 }
 
-/* A socket file that nobody listens on any more is in the way; one that somebody does is his. */
+/* A socket file that nobody listens on any more is in the way; any other is somebody's. */
 static bool is_left_over(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -22,7 +22,7 @@ struct listeners {
     size_t count;
 };
 
-/* Takes the sockets that systemd handed over ($LISTEN_FDS). HF_OK also if there are none. */
+/* Takes the sockets that systemd handed over ($LISTEN_FDS). HF_OK even if there are none. */
 enum hf_status listeners_inherit(struct listeners *out, struct hf_error *err);
 /* Listens on an address. HF_INVALID: it is none, or not one that is allowed. HF_UNREACHABLE: it is
  * in use, or cannot be had. HF_DENIED. */

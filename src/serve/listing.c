@@ -10,9 +10,9 @@
 
 enum {
     KEEP_MAX = 1000 * 1000, /* locks of one listing */
-    PAUSE_PART = 10         /* the next one starts no sooner than so many times what one took */
+    PAUSE_PART = 10         /* the next one starts no sooner than this many times what one took */
 };
-#define GOOD_NS HF__NS_PER_S /* an answer is good for so long */
+#define GOOD_NS HF__NS_PER_S /* how long an answer is good */
 
 struct listing {
     pthread_mutex_t lock;
@@ -130,8 +130,8 @@ static struct listing_view *make(struct serve *serve, struct hf_error *err)
     return NULL;
 }
 
-/* Makes one while the others wait. A store that did not answer has not worked either: it is asked
- * again after as long as it was silent. */
+/* Makes one while the others wait. A store that did not answer had no work with it either: it is
+ * asked again after as long as it was silent. */
 static void renew(struct serve *serve, struct listing *listing)
 {
     int64_t from_ns = hf__now_ns(), took_ns;

@@ -16,14 +16,14 @@
 
 enum { LIMIT_DEFAULT = 500, LIMIT_MAX = 10000 }; /* locks in an answer */
 
-#define READY_NS HF__NS_PER_S /* an answer of the store is good for so long */
+#define READY_NS HF__NS_PER_S /* how long an answer of the store is good */
 
 struct readiness {
     pthread_mutex_t lock;
     int64_t asked_ns;
     struct hf_error answer;
     int64_t quarantine_ms;           /* for how long it grants nothing; 0: it does */
-    pthread_mutex_t identity_lock;   /* of this: who asks the store holds the other one */
+    pthread_mutex_t identity_lock;   /* of this: whoever asks the store holds the other */
     char identity[HF_IDENTITY_SIZE]; /* "" until the store told it */
 };
 

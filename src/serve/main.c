@@ -24,7 +24,7 @@
 
 enum {
     ARENAS_MAX = 4,         /* of malloc: a thread for each client must not have one each */
-    END_MS = 4500,          /* what is under way has so long when the server is to end */
+    END_MS = 4500,          /* how long what is under way has when the server is to end */
     OUT_OF_DESCRIPTORS = 50 /* ms until accept is tried again */
 };
 
@@ -203,7 +203,7 @@ static void accept_clients(struct serve *serve, const struct listeners *listener
         connections_release(&connections);
         return;
     }
-    /* Somebody still waits for the store. What becomes of that is the store's word, not ours. */
+    /* Somebody still waits for the store, and only the store can tell what becomes of that. */
     listeners_close((struct listeners *)listeners);
     cli_error("ended with %u requests under way", (unsigned)serve->clients);
     (void)fflush(stderr);

@@ -107,7 +107,7 @@ void metrics_count(struct metrics *m, enum serve_op op, int code)
 
 void metrics_duration(struct metrics *m, enum serve_op op, int64_t ns)
 {
-    /* What is asked by people and machines that watch is one series: there are enough. */
+    /* What only people and monitoring ask for is one series: there are enough. */
     bool api = op == OP_ACQUIRE || op == OP_RENEW || op == OP_RELEASE || op == OP_LOCKS ||
                op == OP_LOCK || op == OP_STORE;
 

@@ -7,18 +7,18 @@
 
 /* NULL: no memory. The store is open by then. */
 struct metrics *metrics_open(struct serve *serve);
-/* The store is not asked any more. True: and no question is under way; false: until then one still
- * was, and the store must not be closed. */
+/* From now on the store is not asked. True: no question is under way any more; false: one still was
+ * at until_ns, and the store must not be closed. */
 bool metrics_end(struct metrics *metrics, int64_t until_ns);
 void metrics_close(struct metrics *metrics);
 
 /* A request was answered with this HTTP code. */
 void metrics_count(struct metrics *metrics, enum serve_op op, int code);
-/* It took so long from when it had been read; not called for those that waited in a queue. */
+/* How long it took from when it had been read; not called for those that waited in a queue. */
 void metrics_duration(struct metrics *metrics, enum serve_op op, int64_t ns);
 /* A wait for a lock ended. */
 void metrics_wait(struct metrics *metrics, enum hf_status status, int64_t ns);
-/* The store was asked, and answered with this after so long; waits are left out. Any status but
+/* The store was asked, and answered with this after ns; waits are left out. Any status but
  * HF_UNKNOWN and HF_UNREACHABLE is an answer. */
 void metrics_store(struct metrics *metrics, enum serve_op op, enum hf_status status, int64_t ns);
 /* The store said this: counts only for when it answered last. */

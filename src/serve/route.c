@@ -119,7 +119,7 @@ bool serve_may(struct exchange *x, enum right right, const char *name)
     return false;
 }
 
-/* What a page of another site can send without asking first is no application/json. */
+/* What a page of another site can send without asking first is never application/json. */
 static bool is_json(const char *type)
 {
     static const char json[] = "application/json";

@@ -12,8 +12,8 @@ struct watch;
 
 /* NULL: no memory, no thread. */
 struct watch *watch_open(struct serve *serve, struct metrics *metrics);
-/* No question to the store begins any more. True: and none is under way; false: until then one
- * still was. */
+/* From now on no question to the store begins. True: none is under way any more; false: one still
+ * was at until_ns. */
 bool watch_end(struct watch *watch, int64_t until_ns);
 /* Waits for a question that is under way. */
 void watch_close(struct watch *watch);

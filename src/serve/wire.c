@@ -33,7 +33,8 @@ void wire_prepare(int fd, bool local)
 }
 
 /* Waits until there is room for more. False: the client has not taken anything for that long. The
- * kernel sees room only once it is worth while, so who takes little is told by what is left. */
+ * kernel tells of room only once there is much of it, so what is left to send shows whether a
+ * client takes a little. */
 static bool wait_for_room(int fd)
 {
     struct pollfd writable = {.fd = fd, .events = POLLOUT};

@@ -45,13 +45,13 @@ struct torture_plan {
     const char *url;
     const char *other_url; /* another way to the same store, for every second worker; NULL: none */
     char prefix[TORTURE_PREFIX_SIZE]; /* of the names of the locks; see torture_name */
-    unsigned long holds;              /* ends after so many; 0: by time only */
+    unsigned long holds;              /* ends after this many; 0: by time only */
     int64_t for_ns;                   /* how long at most */
     uint32_t ttl_ms;
     int workers;
     uint64_t seed;
-    /* How often a worker is killed or cut off, a holder is frozen: with so much time between two,
-     * half more or less. 0: never. */
+    /* How often a worker is killed or cut off, or a holder is frozen: the time between two, half
+     * more or less. 0: never. */
     int64_t every_ms[TORTURE_FAULTS];
     uint64_t freeze_ms;   /* by how much a freeze is at least longer than the ttl */
     bool until_overtaken; /* and it lasts until somebody else has had the lock */

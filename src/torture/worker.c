@@ -12,7 +12,7 @@ enum {
     DAWDLE_MAX_MS = 12,
     SHORT_WAIT_MS = 200,
     LONG_WAIT_MS = 30000,
-    REOPEN_ODDS = 40 /* after so many holds the store is opened anew */
+    REOPEN_ODDS = 40 /* the store is opened anew once in this many holds, on average */
 };
 
 static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)

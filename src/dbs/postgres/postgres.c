@@ -243,7 +243,7 @@ static enum hf_status postgres_run(struct hf__db_statement *base, const struct h
         return hf__db_fail(err, HF_INVALID, db->shown, NULL, "too many parameters");
     for (size_t i = 0; i < count; i++) {
         values[i] = params[i].data;
-        /* No text of this engine has one. */
+        /* The server's texts have none. */
         if (values[i] != NULL && strlen(values[i]) != params[i].len)
             return hf__db_fail(err, HF_INVALID, db->shown, "22021", "a text with a NUL byte");
     }
@@ -307,7 +307,7 @@ static int64_t count_hosts(const char *url)
     return most;
 }
 
-/* libpq has no SQLSTATE for a connection that did not come about. */
+/* libpq has no SQLSTATE for a connection that could not be made. */
 static enum hf_status status_of_start(const char *message)
 {
     static const struct {
@@ -329,7 +329,7 @@ static enum hf_status status_of_start(const char *message)
     return HF_UNREACHABLE;
 }
 
-/* Of a URL that it does not understand libpq quotes the password. */
+/* What libpq says of a URL that it does not understand quotes the password. */
 static enum hf_status not_understood(const char *url, struct hf__db_error *err)
 {
     char shown[HF__URL_MAX];
