@@ -38,7 +38,7 @@ int64_t ec_answer_number(const cJSON *object, const char *name)
     uint64_t number;
     bool negative;
 
-    if (cJSON_IsNumber(item)) /* its int is cut off where that of C ends */
+    if (cJSON_IsNumber(item)) /* its valueint ends at INT_MAX */
         return item->valuedouble >= -EXACT_MAX && item->valuedouble <= EXACT_MAX &&
                        item->valuedouble == (double)(int64_t)item->valuedouble
                    ? (int64_t)item->valuedouble

@@ -109,7 +109,7 @@ static void note_status(struct census *census, const cJSON *status)
     note_alarms(census, status);
 }
 
-/* Each server by itself: whichever answers first would answer for all. */
+/* Each server by itself: otherwise whichever answers first would answer for all. */
 static void ask_endpoint(const struct audit *audit, struct hf__http *http, size_t i,
                          struct census *census)
 {

@@ -100,7 +100,7 @@ static enum hf_status carry_out(struct work *w)
 {
     struct ec_text body;
     /* Whichever copy of a mark is first, the others find another mod revision and do nothing; and
-     * what is there then is told to be ours by its time and words. A key that is gone tells
+     * what is there then is known to be ours by its time and words. A key that is gone tells
      * nothing. */
     struct ec_call call = {.lock = w->revoke->name,
                            .path = "/v3/kv/txn",

@@ -19,7 +19,7 @@ enum ec_verdict {
     EC_NO_GATEWAY,   /* whoever answers does not know the v3 JSON API */
     EC_WANTS_TLS,    /* not executed: plain HTTP to a port with TLS */
     EC_TOO_LONG,     /* the answer is longer than we take */
-    EC_REFUSED       /* not executed, for a reason that only a person can use */
+    EC_REFUSED       /* not executed, for a reason that only helps a person */
 };
 
 /* From the HTTP status, the gRPC code and the message of an answer; code 0 means none. */

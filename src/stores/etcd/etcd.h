@@ -110,7 +110,7 @@ void ec_answer_release(struct ec_answer *answer);
 void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[HF__HTTP_AUTH_MAX]);
 /* Sends a request without waiting for the answer: perhaps nobody hears it. */
 void ec_send_unheard(struct ec_store *store, const char *path, const struct ec_text *body);
-/* That endpoint did not do: the next one, if it is still the current. */
+/* Turns from an endpoint that was of no use to the next one, unless another thread has. */
 void ec_turn_away(struct ec_store *store, const char *endpoint);
 
 /* What the requests about a lock have in common. */
@@ -354,7 +354,7 @@ struct ec_move {
     int64_t lease;
     const struct ec_attempt *others; /* whose keys are deleted with it: all but its own */
     size_t other_count;
-    char *buffer; /* for a request about so many; else NULL */
+    char *buffer; /* for a request about many keys; else NULL */
     size_t buffer_size;
     bool moved;            /* tells */
     uint64_t mod_revision; /* if it was moved */

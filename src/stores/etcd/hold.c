@@ -55,8 +55,8 @@ static struct ec_request briefly(const struct work *w)
     return request;
 }
 
-/* Our key is not there, or is another's work. It was on that lease: if the lease is alive, somebody
- * deleted the key. */
+/* Our key is not there, or is somebody else's. It was on that lease: if the lease is alive,
+ * somebody deleted the key. */
 static enum hf_status gone(struct work *w, int64_t lease)
 {
     struct ec_request request = briefly(w);
@@ -76,7 +76,7 @@ static enum hf_status gone(struct work *w, int64_t lease)
     return ec_broken(w->store, w->claim, &revocation, w->grant, w->request.err);
 }
 
-/* The same, when it is known to be gone and not yet who has it now. That is for the text only. */
+/* The same, when it is known to be gone, but not who has it now, which only the text tells. */
 static enum hf_status gone_to(struct work *w, int64_t lease)
 {
     struct ec_request request = briefly(w);
@@ -148,7 +148,7 @@ static bool own_lease_serves(const struct work *w)
            (own->said.kind == EC_KIND_PRIVATE || own->said.kind == EC_KIND_DETACHED);
 }
 
-/* Only once the key was seen, without a mark: nobody but us would ever end it. */
+/* Only once the key was seen, without a mark: nobody but us would ever end that lease. */
 static enum hf_status keep_own_lease(struct work *w, bool *kept)
 {
     struct ec_life life;

@@ -1,5 +1,5 @@
-/* listener.c - hears when a key of ours is deleted or a hold revoked. All but what says "Lock held"
- * is the keeper's. */
+/* listener.c - hears when a key of ours is deleted or a hold revoked. What does not say "Lock held"
+ * belongs to the keeper's thread. */
 #include "stores/etcd/listener.h"
 #include "base/backoff.h"
 #include "base/base.h"
@@ -293,7 +293,7 @@ static void open_watch(struct ec_store *store, struct ec_listener *l)
     l->open_ns = HF_NEVER;
     if (survey.oldest == 0)
         return;
-    /* Of the first one nothing can be missed: it begins where the oldest hold did. */
+    /* The first watch cannot miss anything: it begins where the oldest hold did. */
     plan.from_revision = survey.again ? 0 : survey.oldest + 1;
     plan.count = ranges_of(&cover, plan.ranges, end);
     plan.puts = ec_notices(store->url.prefix, notices[0], notices[1]);

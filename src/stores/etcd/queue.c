@@ -194,7 +194,7 @@ static bool hear(struct ec_queue *q)
         heard = ec_watch_listen(&q->watch, &patience);
     if (heard == EC_HEARD_NOTHING)
         return true;
-    /* First, as a rule; the confirmation finds out. In several queues, it has to be read where,
+    /* First, as a rule; the confirmation finds out. With several queues it has to be read in which,
      * unless it was the holder of one who left. */
     ec_queue_move(q, heard == EC_HEARD_EVENT && (q->count == 1 || q->free) ? EC_FIRST : EC_INSIDE);
     q->free = false;
@@ -340,7 +340,7 @@ static enum hf_status leave(struct ec_queue *q, enum hf_status why)
         return hf__fail_lock(a->err, HF_BUSY, a->claim->name, a->store->url.common.shown,
                              " is waited for by this very attempt: the request came twice");
     status = withdraw(q, &patience);
-    /* A waiter's key that stays behind ends in seconds; a hold that may, not so soon. */
+    /* If a waiter's key stays behind, it ends in seconds; a hold would last longer. */
     if (status != HF_OK && q->confirming != 0)
         return ec_perhaps_taken(a->claim->name, a->store->url.common.shown, a->err);
     if (why == HF_BUSY)

@@ -14,7 +14,7 @@ enum ec_queue_state {
     EC_OUTSIDE,   /* no key of ours is in the queue: enter it */
     EC_UNCERTAIN, /* one may be, or may come, that we do not know of: enter it */
     EC_INSIDE,    /* our key is in the queue, and who is before us has to be read */
-    EC_BEHIND,    /* somebody is before us: keep our lease alive, and hear him leave */
+    EC_BEHIND,    /* somebody is before us: keep our lease alive, and hear them leave */
     EC_FIRST,     /* nobody is, as far as we know: confirm */
     EC_HOLDING,
     EC_STATES

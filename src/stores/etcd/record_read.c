@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define PAGE      64 /* records per request: so many of the longest fit into an answer */
+#define PAGE      64 /* records per request: that many of the longest fit into an answer */
 #define PAGES_MAX 100000
 
 /* A reading under way. */

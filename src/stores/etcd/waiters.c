@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* A queue as it is collected: the first so many by their revision. */
+/* A queue as it is collected: the first few by their revision. */
 struct crowd {
     struct ec_kv at[HF_WAITERS_MAX + 1];
     size_t count;

@@ -69,7 +69,7 @@ bool zk_attempt_again(struct zk_attempt *a, int *rc)
     return next == ZOK;
 }
 
-/* An owner holds once: a second child of its would be a second token. */
+/* An owner holds once: a second child of it would be a second token. */
 static bool holds_already(const struct zk_attempt *a)
 {
     struct zk_hold hold;

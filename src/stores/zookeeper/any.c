@@ -113,7 +113,7 @@ static struct zk_attempt *lead(struct zk_several *s)
     return s->place != NULL && s->place->in_queue ? s->place : &s->at[0];
 }
 
-/* From the first of the attempts on: all locks, and then the line. */
+/* Reads the queues of count attempts from `first` on: all locks, and then the line. */
 static int read_once(struct zk_several *s, size_t first, size_t count)
 {
     struct zk_request *requests[HF_SEVERAL_MAX + 1] = {NULL};
@@ -172,7 +172,7 @@ static void begin_try(struct zk_several *s, size_t i)
     s->tries[i].deadline_ns = a->patience.deadline_ns;
 }
 
-/* It has not become ours, or is not to be. */
+/* The lock has not become ours, or is not to. */
 static void end_try(struct zk_several *s, size_t i)
 {
     s->doubt = !zk_attempt_leave(&s->at[i]) || s->doubt;
@@ -207,9 +207,9 @@ int zk_try_free(struct zk_several *s)
     return rc;
 }
 
-/* The first lock was ours a moment ago, and is free as a rule. Whoever waits in the line for it has
- * tried to take it when we released it, and that leaves a gap in the numbers: without one nobody
- * does, or not for longer than a moment. */
+/* The first lock was ours a moment ago, and is free as a rule. Whoever waits in the line for it
+ * tried to take it when we released it, and that leaves a gap in the numbers: without a gap nobody
+ * waits, or not for longer than a moment. */
 static int take_again(struct zk_several *s)
 {
     int rc = zk_try(s, 0);
@@ -265,7 +265,7 @@ static int take(struct zk_several *s)
     return s->place != NULL ? zk_line_wait(s) : zk_every_wait(s);
 }
 
-/* Out of all queues but that one, with one round trip for all; what was ours there is the next
+/* Leaves all queues but that one, with one round trip for all; what was ours there is the next
  * one's. True if nothing of ours is left. */
 static bool leave_all(struct zk_several *s, size_t but)
 {

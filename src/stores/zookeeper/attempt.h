@@ -98,7 +98,7 @@ int zk_queue_wait(struct zk_attempt *a, size_t index);
 bool zk_listen_to(const struct zk_store *store, const char *name, const char *child,
                   struct zk_listener *listener);
 /* Watches the nodes of count listeners, which share a descriptor, and sleeps until one of them is
- * gone (ZOK, and *gone is its index), or something is heard, or so much time has passed (ZOK, and
+ * gone (ZOK, and *gone is its index), or something is heard, or period_ns is over (ZOK, and
  * *gone is count). ZK_WAIT_OVER: the caller's time is. */
 int zk_doze(struct zk_attempt *a, struct zk_listener *listeners, size_t count, int64_t period_ns,
             size_t *gone);
@@ -108,8 +108,8 @@ int zk_endure(struct zk_attempt *a);
 
 /* line.c */
 
-/* Before who waits for a numbered slot enters its queue: waits until nobody is before it in the
- * common line. ZOK, at once if the lock is no slot, or a code. */
+/* Before a client that waits for a numbered slot enters its queue: waits until nobody is before it
+ * in the common line. ZOK, at once if the lock is no slot, or a code. */
 int zk_line_pass(struct zk_attempt *a);
 
 #endif /* HF_ZOOKEEPER_ATTEMPT_H */

@@ -66,8 +66,8 @@ static int tell_incarnation(const struct audit *audit)
     return rc == ZNONODE ? ZOK : rc;
 }
 
-/* A node is made, and then something is asked that is not so: all of it is undone before anybody
- * sees it. What the first half was answered tells whether we may. */
+/* A multi that makes a node and then checks what is not so: all of it is undone before anybody sees
+ * it. The answer to the first half tells whether we may. */
 static int try_to_make(const struct audit *audit, const char *parent)
 {
     char path[ZK_ROOT_MAX + 32];
@@ -164,7 +164,7 @@ static void tell_acl(const struct audit *audit)
     zk_request_unref(acl);
 }
 
-/* The server makes a session longer that asks for less than two of its ticks. */
+/* The server makes a session longer if it asks for less than two of its ticks. */
 static void tell_sessions(const struct audit *audit)
 {
     static const struct hf__topic shortest = {"zookeeper.session_min", "ms", "a short session"};

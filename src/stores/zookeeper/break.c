@@ -2,8 +2,8 @@
  *
  * The first child is read, and if it is the hold that is meant, its data is written again with the
  * mark, at the version that was read. A renewal in between makes that fail: it is read again, and
- * after some such races the mark is written over whatever version is there. The
- * holder's next renewal expects the version before the mark, fails, reads, and is told.
+ * after some such races the mark is written over whatever version is there. The holder's next
+ * renewal expects the version before the mark, fails, reads, and is told.
  *
  * A hold that is ended at once leaves a notice, so that its holder can tell by whom: notice.c. */
 #include "stores/zookeeper/attempt.h"
@@ -123,8 +123,8 @@ static int carry_out(struct work *w)
     zk_data_revoke(data, &marked);
     if (w->revoke->now && !w->first.foreign)
         zk_notice_leave(w->session, w->revoke->name, (uint64_t)w->stat.czxid, data, &w->patience);
-    /* No path of ours comes twice: deleting it is comparing. What others do with theirs nobody
-     * knows. */
+    /* No path of ours comes twice, so deleting it compares as well. Nobody knows what others do
+     * with theirs. */
     rc = w->revoke->now ? zk_send_delete(w->session->handle, request, path,
                                          w->first.foreign ? w->stat.version : -1)
                         : zk_send_set(w->session->handle, request, path, data, expected(w));
@@ -166,7 +166,7 @@ static enum hf_status try(struct work *w, struct hf_broken *out, struct hf_error
                       rc == ZK_GIVEN_UP && !w->sent ? ZCONNECTIONLOSS : rc, err);
 }
 
-/* How long the hold lasts only its own process knows, and the server that hears of it. */
+/* Only its own process knows how long the hold lasts, and the server that hears of it. */
 static void describe(const struct work *w, struct hf_broken *out)
 {
     int64_t remaining_ms = -1;

@@ -39,8 +39,8 @@ static bool write_endpoint(char out[ZK_ENDPOINT_MAX], const struct sockaddr_stor
     return true;
 }
 
-/* The library keeps the text of a server that it tries for all its threads: at worst it is none's,
- * and whoever asked finds nothing there. */
+/* The library keeps one text for all its threads, of the server that it tries: at worst it names no
+ * server, and whoever asked finds nothing there. */
 bool zk_find_server(zhandle_t *handle, char out[ZK_ENDPOINT_MAX])
 {
     struct sockaddr_storage at = {0};
@@ -58,8 +58,8 @@ bool zk_find_server(zhandle_t *handle, char out[ZK_ENDPOINT_MAX])
     return used > 0;
 }
 
-/* Has nothing come through it for so long, though something was sent later than the last thing
- * came? Of an idle connection the last word was the server's. */
+/* Has nothing come through it for that long, although something was sent since? On an idle
+ * connection the server had the last word. */
 static bool is_silent(int fd, int64_t silent_ms)
 {
     struct tcp_info info;
@@ -113,8 +113,8 @@ static bool read_asking(const char *line, unsigned long long inode, struct socka
     return true;
 }
 
-/* Does it ask that server for a connection, in vain? The kernel tells the other end of such a
- * socket in its tables only. */
+/* Does it ask that server for a connection, in vain? Only the kernel's tables tell the other end of
+ * such a socket. */
 static bool asks(int fd, const char *server)
 {
     static const char *const tables[] = {"/proc/self/net/tcp", "/proc/self/net/tcp6"};

@@ -19,7 +19,7 @@ struct work {
     struct hf__patience patience;
     char path[ZK_ROOT_MAX + HF_FENCE_KEY_MAX + 1];
     char mark_path[ZK_ROOT_MAX + HF_FENCE_KEY_MAX + sizeof mark_end];
-    bool there;                     /* the mark is, */
+    bool there;                     /* the mark is there, */
     int32_t version;                /* with that version */
     char text[HF__FENCE_TEXT_SIZE]; /* of the new mark; "": it stays */
     bool key_there;                 /* as far as we know */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOMENT_MS  500 /* for which a hold of another process is answered for */
+#define MOMENT_MS  500 /* how long a hold of another process is promised to last */
 #define WRITES_MAX 3   /* how often a child may change under us before we give up */
 
 static struct hf__patience patience_of(const struct hf_claim *claim)
@@ -234,8 +234,8 @@ enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim
     return status;
 }
 
-/* Sends the renewal without waiting for anything, not for a connection either: a session that has
- * none would hold up the renewals of the others, and this one is tried again soon. */
+/* Sends the renewal without waiting for anything, not even a connection: a session that has none
+ * would hold up the renewals of the others, and this one is tried again soon. */
 static enum hf_status begin(struct zk_store *store, const struct hf_claim *claim, struct renewal *r,
                             struct hf_grant *grant, struct hf_error *err)
 {
@@ -302,7 +302,7 @@ static int read_own(const struct zk_hold *hold, const struct hf__patience *patie
     return rc;
 }
 
-/* The path names the owner, and no path comes twice: deleting it is comparing too. */
+/* The path names the owner, and no path comes twice, so deleting it compares as well. */
 static int delete_own(const struct zk_hold *hold, const struct hf__patience *patience)
 {
     bool asked = false;

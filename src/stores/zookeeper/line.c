@@ -111,8 +111,8 @@ static int try_slots(struct zk_several *s, size_t hint)
     return rc == ZOK ? zk_try_free(s) : rc;
 }
 
-/* Out of the line, and overtaken by somebody who did not come that way: in every slot's queue, so
- * that nobody else comes before us. */
+/* We left the line, and were overtaken by somebody who did not come that way: waits in every slot's
+ * queue, so that nobody else comes before us. */
 static int wait_outside(struct zk_several *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -152,8 +152,8 @@ int zk_line_wait(struct zk_several *s)
     }
 }
 
-/* In the line until nobody is before us, or the slot is free all the same: those who are may be
- * dead. */
+/* Stays in the line until nobody is before us, or the slot is free all the same: those before us
+ * may be dead. */
 static int stay_in_line(struct zk_attempt *place, struct zk_attempt *a,
                         struct zk_listener *listener)
 {
@@ -194,7 +194,7 @@ int zk_line_pass(struct zk_attempt *a)
     rc = zk_read_queue(a->session, line_name, false, &a->patience, &place.queue);
     if (rc != ZOK || place.queue.count == 0 || is_free(a)) {
         zk_queue_release(&place.queue);
-        return zk_connection_lost(rc) ? ZOK : rc; /* who enters the queue sees to that */
+        return zk_connection_lost(rc) ? ZOK : rc; /* whoever enters the queue sees to that */
     }
     listener.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (listener.fd < 0)

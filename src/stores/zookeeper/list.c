@@ -5,7 +5,7 @@
 
 #define TOGETHER 32 /* locks that are asked about at once */
 
-/* Since it is the first, by the server's clock and ours: to be looked at, and for nothing else. */
+/* For how long it has been the first, by the server's clock and ours: for display only. */
 static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
                       const struct zk_said *said)
 {
@@ -27,7 +27,7 @@ static void describe(const struct zk_store *store, const struct zk_entry *first,
     info->endless = stat->ephemeralOwner == 0;
     if (!info->foreign && zk_data_parse(text, said)) {
         info->ttl_ms = said->ttl_ms;
-        info->renewed_ms = said->revoked ? 0 : stat->mtime; /* then the break was written last */
+        info->renewed_ms = said->revoked ? 0 : stat->mtime; /* its last write was the break */
         info->age_ms = age_ms(store, stat, said);
         info->revocation = said->revoked ? &said->revocation : NULL;
     } else {
@@ -125,7 +125,7 @@ static int show(struct listing *l, const struct inspection *found)
         info.waiters += found->queue.count - 1;
     if (rc == ZNONODE) {
         /* Nobody holds it, or released it just now: whoever is next shows the next time. */
-    } else if (rc == ZNOAUTH) { /* somebody is there, who does not say more */
+    } else if (rc == ZNOAUTH) { /* somebody is there, but we may not read who */
         info.held = true;
         info.foreign = true;
     } else if (zk_holds_judge(store, found->name, first->name, &stat, &info.remaining_ms) !=
@@ -139,7 +139,7 @@ static int show(struct listing *l, const struct inspection *found)
     return ZOK;
 }
 
-/* Looks at so many locks at once, in two round trips. Returns a ZooKeeper code. */
+/* Looks at count locks at once, in two round trips. Returns a ZooKeeper code. */
 static int inspect(struct listing *l, struct inspection *found, size_t count)
 {
     int rc = ZOK;

@@ -3,7 +3,7 @@
  *   ROOT/%notices/NAME/TOKEN   what its child would say
  *
  * Whoever a notice is for removes it. The last few of a lock are kept for those who have not heard
- * yet, also if their holds were ended one right after the other. */
+ * yet, even if their holds were ended one right after the other. */
 #include "stores/zookeeper/attempt.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include "stores/zookeeper/zookeeper.h"
 
 #define SHARE        8                      /* of the timeout: the patience with a server */
-#define PATIENCE_MIN (500 * HF__NS_PER_MS)  /* a busy machine is no frozen one */
+#define PATIENCE_MIN (500 * HF__NS_PER_MS)  /* a busy machine is not a frozen one */
 #define PATIENCE_MAX (2000 * HF__NS_PER_MS) /* the move is to be over before a renewal is late */
 #define DOUBLINGS    3
 

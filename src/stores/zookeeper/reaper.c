@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define RETRY_NS   (200 * HF__NS_PER_MS) /* between two found at an orphan */
+#define RETRY_NS   (200 * HF__NS_PER_MS) /* between two tries at an orphan */
 #define REQUEST_NS HF__NS_PER_S          /* for one of the reaper's requests */
 #define SHORT_NS   (100 * HF__NS_PER_MS) /* for it, when a pulse is due sooner */
 
@@ -93,7 +93,7 @@ static int64_t collect(struct zk_store *store, int64_t now_ns)
 }
 
 /* Until when a request may be waited for, if the pulse is due at next_ns. What is given up is
- * executed all the same, and found done at the next found. */
+ * executed all the same, and found done at the next try. */
 static struct hf__patience patience_until(const struct zk_store *store, int64_t next_ns)
 {
     int64_t now_ns = store->base.host->now_ns();

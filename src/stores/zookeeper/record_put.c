@@ -176,7 +176,7 @@ static int put(struct put *p)
         if (p->stale)
             return ZOK;
         rc = send_put(p);
-        known = rc == ZNOTEMPTY; /* where nothing can be, nothing is */
+        known = rc == ZNOTEMPTY; /* no container: no record either */
         if (known)
             rc = make_container(p);
     }

@@ -201,7 +201,7 @@ static int read_names(struct reading *r, struct zk_request *request)
     return rc == ZNONODE ? ZOK : rc;
 }
 
-/* So many at once, in one round trip. */
+/* Shows count records, read in one round trip. */
 static int show_together(struct reading *r, char keys[][HF_RECORD_KEY_MAX + 1], size_t count)
 {
     struct zk_request *requests[TOGETHER] = {0};

@@ -4,7 +4,7 @@
  * what has expired does not outnumber the rest for long. Nobody waits for any of it: each step is
  * taken by the answer to the one before, in the library's thread.
  *
- * A record is deleted only while the hold lasts that looks, because only then is nobody else at
+ * A record is deleted only while the hold that sweeps lasts, because only then is nobody else at
  * work; and not if it is that hold's own, because an older write of it that comes late must still
  * find it. One sweep at a time: between two looks at a version the node may be another. */
 #include "stores/zookeeper/record.h"
@@ -111,7 +111,7 @@ static void look_at(struct sweep *sweep, const char *node)
         drop(candidate);
 }
 
-/* Some of them, each at most once: every so manieth, from a random one on. */
+/* Picks some of them, each at most once: every n-th, from a random one on. */
 static void on_names(int rc, const struct String_vector *names, const void *data)
 {
     struct sweep *sweep = (struct sweep *)data;

@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define CANCEL_GRACE_NS (250 * HF__NS_PER_MS) /* an answer is that near, as a rule */
+#define CANCEL_GRACE_NS (250 * HF__NS_PER_MS) /* as a rule an answer comes within this */
 
 struct zk_request *zk_request_new(void)
 {

@@ -55,7 +55,8 @@ int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path,
 /* watcher NULL: no watch. A node that does not exist gets none. */
 int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path, watcher_fn watcher,
                 void *context);
-/* text becomes what of its ACL lets anybody change something, as "world:anyone:cdrwa"; or NULL. */
+/* text becomes the entry of its ACL that lets anybody change something, "world:anyone:cdrwa" for
+ * instance; or NULL. */
 int zk_send_acl(zhandle_t *handle, struct zk_request *request, const char *path);
 int zk_send_children(zhandle_t *handle, struct zk_request *request, const char *path);
 int zk_send_sync(zhandle_t *handle, struct zk_request *request, const char *path);

@@ -98,8 +98,8 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, const cha
                              ": none of its hosts has an address; are the names right?");
     }
     zk_cloexec_pipes(&before);
-    /* Otherwise it asks for the hosts' addresses whenever it wakes: slow, and whoever forks at that
-     * moment has a child in which getaddrinfo(3) never returns. */
+    /* Otherwise it asks for the hosts' addresses whenever it wakes: that is slow, and in a child
+     * forked at that moment getaddrinfo(3) never returns. */
     (void)zoo_set_servers_resolution_delay(session->handle, -1);
     if (store->url.common.user[0] != '\0')
         status = authenticate(session, name, patience, err);

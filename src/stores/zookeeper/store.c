@@ -42,7 +42,7 @@ const struct hf_store_plugin *hf_store_plugin(void)
     return &plugin;
 }
 
-/* Connects, and found at the root, so that a wrong password is told now. */
+/* Connects, and tries the root, so that a wrong password is told now. */
 static enum hf_status meet(struct zk_store *store, const struct hf__patience *patience,
                            struct hf_error *err)
 {

@@ -18,7 +18,7 @@ static bool tell(struct zk_session *session, const struct hf_query *query,
         return true;
     }
     if (*rc == ZNOAUTH)
-        *rc = ZOK; /* somebody is there, who does not say more */
+        *rc = ZOK; /* somebody is there, but we may not read who */
     else if (*rc != ZOK)
         return false;
     if (stat.ctime > 0)

@@ -33,7 +33,7 @@
 #define ZK_BUCKETS        256                              /* of the table of holds */
 #define ZK_LAST_RELEASES  64                               /* locks released last, by their hash */
 #define ZK_POLL_NS        (5 * HF__NS_PER_S)               /* the slow poll behind every watch */
-#define ZK_TRIES_MAX      16                               /* makings of a parent that vanishes */
+#define ZK_TRIES_MAX      16                               /* to make a parent that vanishes */
 #define ZK_CONTENDERS_MAX 100000                           /* children of a lock that are read */
 #define ZK_SEEN           16                               /* records seen last */
 #define ZK_WATCHED_MAX    HF_SEVERAL_MAX                   /* nodes that a waiter watches */
@@ -158,8 +158,8 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
                                     const struct hf__patience *patience, struct hf_error *err);
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
-/* The longest lease that the session can carry (margin.h). Never 0, which would mean
- * the whole ttl. */
+/* The longest lease that the session can carry (margin.h). Never 0, which would mean the whole ttl.
+ */
 uint32_t zk_session_lease_ms(const struct zk_session *session);
 void zk_session_ref(struct zk_session *session);   /* store->lock held */
 void zk_session_unref(struct zk_session *session); /* takes store->lock; may block in the library */
