@@ -124,7 +124,7 @@ static struct file_attempt *begin_one(struct choice *c, size_t i)
     return &c->attempts[i];
 }
 
-/* Tries them in their order; plain: not those that are held by others at a glance, whether or not
+/* Tries them in their order; plain: without those that others hold at a glance, whether or not
  * these live. HF_BUSY: none is to be had; the error is about the first, unless that was left out.
  */
 static enum hf_status try_each(struct choice *c, bool plain, size_t *which, struct hf_grant *grant,
@@ -384,7 +384,7 @@ static enum hf_status wait_for_one(struct file_attempt *attempts, size_t count, 
     }
 }
 
-/* What is not needed any more is left, and whatever was handed to us there goes on to the next. */
+/* Queues that are not needed any more are left; what was handed to us there goes to the next. */
 static enum hf_status wait_in_queues(struct file_attempt *attempts, size_t count, size_t *which,
                                      struct hf_grant *grant, struct hf_error *err)
 {

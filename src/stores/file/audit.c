@@ -29,7 +29,7 @@ struct audit {
     int place_fd;            /* the directory, or the nearest above it that is there */
 };
 
-/* Of what is there: a store that is not yet will be on the same file system. */
+/* Of what is there: a store that is still to be made will be on the same file system. */
 static void tell_place(const struct audit *audit)
 {
     static const struct hf__topic topic = {"file.place", NULL, "fstatfs"};

@@ -7,8 +7,8 @@
 /* Makes sure, as far as that is possible now, that we have details to take. Without any, those in
  * the slots serve. No page may be locked. */
 void hf__client_prepare(struct file_store *store, int64_t deadline_ns);
-/* Gives the page up, if no word names something in it. Otherwise it is buried by who finds us dead,
- * as that of a client that was killed. */
+/* Gives the page up, if no word names something in it. Otherwise whoever finds us dead buries it,
+ * like that of a client that was killed. */
 void hf__client_close(struct file_store *store);
 
 /* Buries all who are dead. No page may be locked. */

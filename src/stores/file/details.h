@@ -13,7 +13,7 @@
 uint32_t hf__details_take(struct file_store *store, uint64_t *use);
 /* The present use of a number that a word names. To be asked before the swap that ends it. */
 uint64_t hf__details_use(struct file_store *store, uint32_t number);
-/* The word of the slot at `slot_at` names it, or may do so; also after that word has changed. */
+/* The word of the slot at `slot_at` names it, or may do so; even after that word has changed. */
 void hf__details_named(struct file_store *store, uint32_t number, uint64_t use, off_t slot_at,
                        struct hf__pair word, const struct details *details);
 /* It was renewed. */
@@ -24,7 +24,7 @@ void hf__details_renewed(struct file_store *store, uint32_t number, off_t slot_a
 uint32_t hf__details_own(struct file_store *store, const unsigned char *owner, uint64_t token,
                          off_t *slot_at, struct hf__pair *word);
 /* Nothing names it any more, as it was used then: another thread may have found that out, and have
- * taken it. Another client's, and 0, are let be. */
+ * taken it. Another client's, and 0, are left alone. */
 void hf__details_give(struct file_store *store, uint32_t number, uint64_t use);
 /* The same for whatever we have about that hold. */
 void hf__details_give_hold(struct file_store *store, uint64_t hash, uint64_t token);

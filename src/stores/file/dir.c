@@ -140,8 +140,8 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
     return HF_OK;
 }
 
-/* The path from the root. One that is not there, and is only looked at, is taken as
- * it is written. */
+/* The path from the root. One that is not there, and is only looked at, is taken as it is written.
+ */
 static char *absolute_path(const struct file_store *store)
 {
     char *here = NULL;
@@ -330,7 +330,7 @@ enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
 
     if (status == HF_OK)
         status = remove_all(store, "queue", "", err);
-    /* Last, so that a discard that failed is found to be still to do. */
+    /* Last, so that a discard that failed half-way is seen and done again. */
     if (status == HF_OK)
         status = remove_all(store, ".", SLOTS_PREFIX, err);
     return status;

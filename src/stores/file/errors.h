@@ -20,7 +20,7 @@ enum hf_status hf__error_busy(const struct file_store *store, const struct view 
 /* HF_LOST; also fills in grant->loss, if there is a grant. */
 enum hf_status hf__error_lost(const struct file_store *store, const struct hf_claim *claim,
                               enum hf_loss loss, struct hf_grant *grant, struct hf_error *err);
-/* HF_INVALID: the claim's owner is none. */
+/* HF_INVALID: the claim's owner is not a valid one. */
 enum hf_status hf__error_owner(const struct file_store *store, const struct hf_claim *claim,
                                struct hf_error *err);
 

@@ -133,7 +133,7 @@ void hf__fifo_release(struct file_store *store, const unsigned char *owner)
     struct fifo *fifo;
     bool spare = false;
 
-    /* Nearly always: nobody waited. Ours would be counted. */
+    /* Nearly always, because nobody waited; if this owner has one, it was counted. */
     if (atomic_load_explicit(&store->kept_count, memory_order_acquire) == 0)
         return;
     pthread_mutex_lock(&store->life_lock);

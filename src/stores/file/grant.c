@@ -60,8 +60,8 @@ static enum hf_status next_token(struct file_store *store, const struct view *vi
     return hf__floor_admit(store, *out, claim->deadline_ns, err);
 }
 
-/* Details that are named must not be touched: first nothing names them. A renewal that came in the
- * last moment is seen here. Whoever dies now leaves a lock that is free. */
+/* Details that are named must not be touched, so first the word stops naming them. A renewal that
+ * came in the last moment is seen here. Whoever dies now leaves a lock that is free. */
 static enum hf_status free_details(struct file_store *store, struct view *view,
                                    struct hf_error *err)
 {
@@ -79,7 +79,7 @@ struct number {
     uint64_t use;
 };
 
-/* Puts down who takes it, under a number of ours or in the slot. */
+/* Writes down who takes it, under a number of ours or in the slot. */
 static enum hf_status describe(struct file_store *store, struct view *view,
                                const struct details *details, struct number *out,
                                struct hf_error *err)
@@ -143,8 +143,8 @@ enum hf_loss hf__slot_why_lost(const struct view *view, const unsigned char *own
     return hf__view_is_hold(view, owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
 }
 
-/* Also of a hold that is over. Whoever has the token of one that is there, and not its owner, is
- * told what it was told before. */
+/* Also of a hold that is over. Whoever has the token of the present hold, but is not its owner, is
+ * not told that it was broken. */
 enum hf_loss hf__slot_why_not_renewed(const struct view *view, const unsigned char *owner,
                                       uint64_t token, int64_t now_ns)
 {

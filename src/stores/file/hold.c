@@ -31,7 +31,7 @@ static enum hf_status refuse(struct file_store *store, const struct hf_claim *cl
     return hf__fail_broken(err, claim->name, store->shown, revocation);
 }
 
-/* Puts down a new ttl, under a number that the word does not name yet. Details that are another
+/* Writes a new ttl, under a number that the word does not name yet. Details that are another
  * client's are not ours to change: those of a hold whose ttl changes lie in the slot from then
  * on. */
 static enum hf_status describe(struct file_store *store, struct view *view, uint32_t ttl_ms,

@@ -35,7 +35,7 @@
 #define SPLITS_MAX     48 /* bits of the hash that can part two names */
 #define FORMAT_VERSION 2
 #define PAGE_NONE      UINT32_MAX /* no page has this number */
-#define TICKETS_MAX    (1u << 20) /* of a queue, the dead in its midst included */
+#define TICKETS_MAX    (1u << 20) /* of a queue, the dead in it included */
 
 #define DETAILS_SIZE     256
 #define DETAILS_PER_PAGE 15

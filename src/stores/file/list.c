@@ -105,8 +105,8 @@ static void show(struct listing *listing, const struct view *view)
         listing->more = listing->fn(&info, listing->data);
 }
 
-/* What a slot of the page says now: its name may be another one meanwhile. HF_STALE: it changes all
- * the time; it is not shown. */
+/* What a slot of the page says now: its name may have changed meanwhile. HF_STALE: it changes all
+ * the time, and is not shown. */
 static enum hf_status show_slot(struct listing *listing, const struct bucket *bucket, int index,
                                 struct hf_error *err)
 {

@@ -1,8 +1,8 @@
 /* location.c - is the store still where its URL says?
  *
  * Somebody may move the directory away, remove it, or put another one, or another slot file, in its
- * place. Whoever opens the URL from then on meets another store, and what we read and write in ours
- * nobody else sees. No descriptor tells, so the way from the root is walked again: by one system
+ * place. Whoever opens the URL from then on meets another store, and nobody else sees what we read
+ * and write in ours. No descriptor tells, so the way from the root is walked again: by one system
  * call, and so seldom that it costs nothing in a busy loop. */
 #include "stores/file/location.h"
 #include "base/base.h"
@@ -16,8 +16,8 @@
 
 #define CHECK_NS (10 * HF__NS_PER_MS) /* between two checks */
 
-/* The inode and the size only: who asks for the time of the last write makes the next one cost
- * a journal entry. */
+/* The inode and the size only: asking for the time of the last write makes the next write cost a
+ * journal entry. */
 static bool identify(int dir, const char *path, struct file_id *out)
 {
     struct statx st;
@@ -79,7 +79,7 @@ enum hf_status hf__location_check_at(struct file_store *store, int64_t now_ns, s
     known = atomic_load_explicit(&store->page_count, memory_order_acquire);
     if (in_place(store, &now)) {
         HF__STEP(size_seen);
-        if (now.pages >= known) /* what is gone is mapped no more */
+        if (now.pages >= known) /* else mapped pages have no file behind them */
             return HF_OK;
         return hf__error_damaged(store, "the slot file was cut off", false, err);
     }

@@ -50,8 +50,8 @@ static enum hf_status try_header(struct file_store *store, const char *name,
 }
 
 /* Whoever raises the promise writes the header, and a read may meet it halfway. So what looks
- * damaged is read again with the lock of the writers held; who only reads cannot have that, and
- * tries a few times. */
+ * damaged is read again with the lock of the writers held; a client that only reads cannot have
+ * that, and tries a few times. */
 static enum hf_status read_header(struct file_store *store, const char *name, int64_t deadline_ns,
                                   struct file_header *out, struct hf_error *err)
 {
@@ -258,7 +258,7 @@ static int make_file(struct file_store *store, struct file_header *header)
 
 static enum hf_status give_up_file(struct file_store *store, int error, struct hf_error *err)
 {
-    (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
+    (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* gives back what room it took */
     return hf__fail_lock(err, hf__error_status(error), NULL, store->shown,
                          ": cannot create the slot file: %s", strerror(error));
 }

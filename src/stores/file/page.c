@@ -187,8 +187,8 @@ void hf__page_unlock(struct file_store *store, const struct bucket *bucket)
     hf__byte_unlock(store, bucket->page_no);
 }
 
-/* A head is small enough for one pwrite to be whole or not at all, also where it is mapped: what is
- * summed must not be seen half written by who comes after a dead one. */
+/* A head is small enough for one pwrite to be whole or not at all, even where it is mapped: what is
+ * summed must not be seen half written by those who come after a dead writer. */
 enum hf_status hf__page_write_head(struct file_store *store, struct bucket *bucket,
                                    struct hf_error *err)
 {

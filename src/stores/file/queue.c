@@ -38,8 +38,8 @@
 
 _Static_assert(2 * HF_SEVERAL_MAX <= HF__PATIENCE_FDS_MAX, "one poll for all queues of a waiter");
 
-/* Watches the holder, for nobody is before us. Checks again at once if there is none: whoever held
- * the lock, or had it reserved, died since we checked, and nobody is left to wake us. */
+/* Watches the holder, because nobody is before us. Checks again at once if there is none: whoever
+ * held the lock, or had it reserved, died since we checked, and nobody is left to wake us. */
 static void watch_holder(struct file_attempt *attempt, int64_t now_ns)
 {
     const struct view *view = &attempt->view;
@@ -170,7 +170,7 @@ bool hf__queue_sleep(struct file_attempt *attempts, size_t count)
 
     assert(count <= HF_SEVERAL_MAX);
     for (size_t i = 0; i < count; i++) {
-        assert(attempts[i].fifo != NULL); /* who is queued has one */
+        assert(attempts[i].fifo != NULL); /* whoever is queued has one */
         patience = hf__patience_until(&patience, attempts[i].until_ns);
         fds[2 * i] = (struct pollfd){.fd = attempts[i].fifo->fd, .events = POLLIN};
         fds[2 * i + 1] = (struct pollfd){.fd = attempts[i].watch_fd, .events = 0};
@@ -202,8 +202,8 @@ enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struc
     HF__STEP(pass_head);
     if (head != view->tail)
         to.high = hf__word_state(until_ns, DETAILS_SLOT, WORD_RESERVED | WORD_WAITED);
-    /* Before the swap: who dies between the two has woken somebody for nothing, who cannot look
-     * before the page is unlocked. The other way round nobody would know. */
+    /* Before the swap: a process that dies between the two has woken a waiter in vain, which cannot
+     * look before the page is unlocked. The other way round nobody would be woken. */
     if (status == HF_OK && fd >= 0)
         hf__fifo_wake(fd);
     HF__STEP(pass_woken);
@@ -220,7 +220,7 @@ enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struc
     return status;
 }
 
-/* Out of the queue; what was handed to us at this very moment goes on to the next. */
+/* Leaves the queue; what was handed to us at this very moment goes on to the next. */
 static enum hf_status step_out(struct file_attempt *attempt)
 {
     struct file_store *store = attempt->store;

@@ -24,8 +24,8 @@ struct file_attempt {
 
 /* Draws a ticket, with the page locked. One that was drawn before is given up. */
 enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err);
-/* Tells the hold that was seen that somebody waits, with the page locked and the ticket drawn: who
- * releases it from now on hands it over. HF_STALE: it is another one by now, or gone. */
+/* Tells the hold that was seen that somebody waits, with the page locked and the ticket drawn:
+ * whoever releases it from now on hands it over. HF_STALE: it is another one by now, or gone. */
 enum hf_status hf__queue_tell(struct file_attempt *attempt, struct hf_error *err);
 /* Chooses what to watch and check_at_ns, with the page locked: the next live ticket before ours,
  * else the holder. */

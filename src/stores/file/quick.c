@@ -252,7 +252,7 @@ static enum hf_status renew_hold(struct file_store *store, const struct quick *q
     struct hf__pair to = {hold->word.low, 0};
     enum hf_status status;
 
-    /* A look, and a new ttl, are for who has the page locked. */
+    /* A look, and a new ttl, are for whoever has the page locked. */
     if (hf__word_is(hold->word, WORD_BROKEN) || hf__word_expiry_ns(hold->word) <= now_ns ||
         hold->ttl_ms != ttl_ms)
         return HF_STALE;

@@ -18,11 +18,11 @@ struct quick {
     unsigned char owner[HF_OWNER_LEN / 2]; /* filled in by hf__quick_begin */
 };
 
-/* HF_INVALID: the claim's owner is none. */
+/* HF_INVALID: the claim's owner is not a valid one. */
 enum hf_status hf__quick_begin(const struct file_store *store, struct quick *quick,
                                struct hf_error *err);
-/* Whether a lock is held by another at a glance, whether or not its holder lives: only who looks
- * for a free one among several may go by that. */
+/* Whether a lock is held by another at a glance, whether or not its holder lives: only a search for
+ * a free one among several may go by that. */
 bool hf__quick_taken(struct file_store *store, const char *name, int64_t now_ns);
 /* HF_OK: granted. HF_STALE: the long way. HF_UNKNOWN: it may be ours. Others: it cannot be had. */
 enum hf_status hf__quick_take(struct file_store *store, const struct quick *quick,

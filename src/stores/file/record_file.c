@@ -290,7 +290,7 @@ static enum hf_status write_draft(struct file_store *store, const char *path, co
     (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
     if (!hf__write_all(sys, fd, bytes, len, 0) || sys->fsync(fd) != 0) {
         status = cannot(store, "write", path, err);
-        (void)unlinkat(store->dir_fd, path, 0); /* what little room there is */
+        (void)unlinkat(store->dir_fd, path, 0); /* gives back what room it took */
     }
     (void)close(fd);
     return status;

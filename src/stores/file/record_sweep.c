@@ -17,7 +17,7 @@
 #define ONE_IN_B  64   /* ... and of the others: there are drafts of the dead */
 #define NAMES_MAX 8192 /* in a folder, of which some are drawn */
 #define LOOKS     32   /* files that one sweep looks at */
-#define AGE_S     3600 /* a draft is left alone for so long: its writer may be at work */
+#define AGE_S     3600 /* how long a draft is left alone: its writer may be at work */
 
 struct lot {
     char names[LOOKS][RECORD_PATH_SIZE];

@@ -17,7 +17,7 @@
 #define SUM_SEED  0x62726f6b656eu
 #define LOOKS     64                               /* files that one sweep looks at */
 #define FILES_MAX 10000                            /* that are looked at for the last one */
-#define AGE_S     (HF_TTL_MAX_MS / 1000 + 60 * 60) /* no broken hold lasts so long */
+#define AGE_S     (HF_TTL_MAX_MS / 1000 + 60 * 60) /* no broken hold lasts this long */
 
 /* One pwrite within one page of the page cache, as of a slot: whole or not at all. */
 struct revocation_file {

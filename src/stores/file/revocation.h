@@ -11,7 +11,7 @@
 #include "stores/file/file.h"
 #include "stores/file/view.h"
 
-/* Puts down who breaks the hold of the slot. */
+/* Writes down who breaks the hold of the slot. */
 enum hf_status hf__revocation_write(struct file_store *store, const struct view *view,
                                     const struct hf_revoke *revoke, struct hf_error *err);
 /* Who broke the hold with that token. False, and all empty: nobody did, or that cannot be told. */

@@ -199,7 +199,7 @@ enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, 
         if (status == HF_OK)
             status = take_away(store, bucket, index, &view.word, err);
     } while (status == HF_STALE);
-    /* Nobody looks at what is left there; but nothing of it is to be found either. */
+    /* Nobody looks there any more; it is cleared so that nothing of it can be found either. */
     if (status == HF_OK)
         status = hf__map_write(store, view.at + (off_t)offsetof(struct slot, sum), nothing,
                                sizeof nothing, err);

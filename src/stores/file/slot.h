@@ -25,7 +25,7 @@ enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *cl
 /* True if it is held by a live, unexpired holder. */
 bool hf__slot_held(struct file_store *store, const struct view *view, int64_t now_ns);
 /* Why the lock (NULL: there is none) is not held by this owner with this token; HF_LOSS_NONE if it
- * is. Only who has looked by name, with the page locked, may tell. */
+ * is. Only a caller that has looked by name, with the page locked, may tell. */
 enum hf_loss hf__slot_why_lost(const struct view *view, const unsigned char *owner, uint64_t token,
                                int64_t now_ns);
 /* The same for a renewal: HF_LOSS_BROKEN as well. */
@@ -45,7 +45,7 @@ enum hf_status hf__slot_swap(struct file_store *store, struct view *view, struct
 /* Where the queue begins and ends. */
 enum hf_status hf__slot_set_queue(struct file_store *store, struct view *view, uint64_t head,
                                   uint64_t tail, struct hf_error *err);
-/* That the present hold is the one that was broken last; the flag is another thing. */
+/* Notes that the present hold is the one that was broken last; the word's flag is set apart. */
 enum hf_status hf__slot_set_broken(struct file_store *store, struct view *view,
                                    struct hf_error *err);
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define ONE_IN 64   /* clients that sweep */
-#define AGE_S  3600 /* what may be about to be opened is left alone for so long */
+#define AGE_S  3600 /* how long what may be about to be opened is left alone */
 
 static bool is_old(struct file_store *store, const char *name)
 {

@@ -18,7 +18,7 @@ struct hf__file_sys {
     bool (*boot_id)(char out[37]);
     /* A number that differs between time namespaces; 0 if the system has none. */
     uint64_t (*time_namespace)(void);
-    bool maps; /* slot files may be mapped: what happens in memory is none of its calls */
+    bool maps; /* slot files may be mapped: what happens in memory takes none of these calls */
 };
 
 extern const struct hf__file_sys hf__file_sys_real;
