@@ -242,7 +242,7 @@ static void begin_anew(struct attempt *a, int64_t budget_ns, char owner[HF_OWNER
     a->claim.deadline_ns = hf__time_add(host->now_ns(), budget_ns);
 }
 
-/* The server waits for an hour at the most, or less: who wants to wait longer comes again. */
+/* The server waits for an hour at the most, or less: whoever wants to wait longer comes again. */
 static bool comes_again(const struct attempt *a, enum hf_status status)
 {
     const struct hf_host *host = a->store->base.host;

@@ -67,7 +67,7 @@ int64_t ht_number(const cJSON *object, const char *name, int64_t otherwise)
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
     double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
 
-    /* Up to 2^53 every whole number is one. */
+    /* Up to 2^53 a double can be any whole number. */
     return value >= 0 && value <= 9007199254740992.0 ? (int64_t)value : otherwise;
 }
 
@@ -134,8 +134,8 @@ bool ht_granted(const cJSON *object, int64_t sent_at_ns, int64_t now_ns, struct 
     if (ht_token(object) == 0 || ttl_ms <= 0 || ttl_ms > HF_TTL_MAX_MS ||
         strspn(owner, "0123456789abcdef") != HF_OWNER_LEN || owner[HF_OWNER_LEN] != '\0')
         return false;
-    /* The server had our request after we sent it, and asked its store so long after that, by a
-     * clock that may be a little faster than ours. Nothing can have happened after now. */
+    /* The server got our request after we sent it, and asked its store that much later, by a clock
+     * that may be a little faster than ours. Nothing can have happened after now. */
     if (after_ms > passed_ms)
         after_ms = passed_ms;
     out->token = ht_token(object);

@@ -39,7 +39,7 @@ static bool note_renewal(const cJSON *answer, uint32_t ttl_ms, struct hf_grant *
 static void note_loss(const cJSON *answer, struct hf_grant *grant)
 {
     grant->loss = ht_loss(answer);
-    if (grant->loss == HF_LOSS_NONE) /* a word of later times */
+    if (grant->loss == HF_LOSS_NONE) /* a word of a later version */
         grant->loss = HF_LOSS_TAKEN;
     if (grant->loss != HF_LOSS_BROKEN || grant->revocation == NULL)
         return;

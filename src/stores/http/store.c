@@ -125,8 +125,8 @@ static uint32_t store_max_ttl_ms(struct hf_store_base *base)
     return ((struct ht_store *)base)->max_ttl_ms;
 }
 
-/* That of the store behind the server: who goes by HTTP and who does not are the same to a
- * fence. */
+/* That of the store behind the server: to a fence it is the same whether or not a client goes by
+ * HTTP. */
 static enum hf_status store_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                                      int64_t deadline_ns, struct hf_error *err)
 {

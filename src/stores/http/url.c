@@ -108,7 +108,7 @@ enum hf_status ht_url_parse(const char *text, struct ht_url *out, struct hf_erro
     return hf__ok(err);
 }
 
-/* It becomes a header: a line of its own would be another one. */
+/* It becomes a header: a line break in it would begin another one. */
 static enum hf_status take_token(struct ht_url *url, const char *token, struct hf_error *err)
 {
     for (const char *c = token; *c != '\0'; c++)

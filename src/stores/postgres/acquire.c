@@ -322,8 +322,8 @@ static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf
     return hf__patience_poll(&pause, NULL, 0) == HF__WAITED_CANCELLED ? cancelled(a, err) : HF_OK;
 }
 
-/* Queued. The first time, a listener is sought and the lock asked for once more: what was handed
- * over before we listened, nobody tells us. */
+/* Queued. The first time, a listener is sought and the lock asked for once more: nobody tells us
+ * what was handed over before we listened. */
 static enum hf_status sleep_until(struct attempt *a, int64_t until_ns, struct hf_error *err)
 {
     const struct hf__patience pause = {.deadline_ns = until_ns, .cancel_fd = a->claim->cancel_fd};

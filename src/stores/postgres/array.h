@@ -18,7 +18,7 @@ bool pg_array_init(struct pg_array *array, uint32_t type, size_t count, size_t e
 void pg_array_release(struct pg_array *array);
 void pg_array_bytes(struct pg_array *array, const void *bytes, size_t len);
 void pg_array_number(struct pg_array *array, uint64_t number, size_t size);
-/* An owner's 16 bytes; false: it is none. */
+/* An owner's 16 bytes; false: it is not a valid one. */
 bool pg_array_owner(struct pg_array *array, const char *owner);
 
 /* The bytes stay the array's. */

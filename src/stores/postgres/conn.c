@@ -68,9 +68,9 @@ static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
                               const struct hf__patience *patience, struct pg_conn **out,
                               struct pg_outcome *outcome)
 {
-    /* The URI goes over what stands before it, and what comes later over the URI, unless it is
-     * empty. A server that was cut off without a word is noticed within a lease,
-     * not within hours. */
+    /* The URI overrides what stands before it, and what comes later overrides the URI, unless it is
+     * empty. A server that was cut off without a word is noticed within a lease, not within hours.
+     */
     static const char *const keys[] = {"keepalives_idle",
                                        "keepalives_interval",
                                        "keepalives_count",
@@ -109,7 +109,7 @@ static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
     return fate;
 }
 
-/* How long the first of so many may take that are left. */
+/* How long the first of the addresses that are left may take. */
 static struct hf__patience share_of(const struct hf__patience *patience,
                                     const struct pg_hosts *hosts, unsigned left)
 {
@@ -122,8 +122,8 @@ static struct hf__patience share_of(const struct hf__patience *patience,
     return share;
 }
 
-/* libpq goes on to the next address when one refuses; when one does not answer, that is
- * up to us. */
+/* libpq goes on to the next address when one refuses; when one does not answer, that is up to us.
+ */
 enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct hf__patience *patience,
                           struct pg_conn **out, struct pg_outcome *outcome)
 {

@@ -55,8 +55,8 @@ bool pg_error_no_schema(const char *state)
     return is(state, "3F000") || is(state, "42883") || is(state, "42P01") || is(state, "42703");
 }
 
-/* What libpq itself says, without an SQLSTATE. Of TLS: what time does not mend; a connection that
- * ended in the middle of it is none of that. */
+/* What libpq itself says, without an SQLSTATE. Of TLS: what time does not mend, which a connection
+ * that ended in the middle of it is not. */
 static enum hf_status status_of_libpq(const char *why)
 {
     if (is(why, "invalid "))

@@ -136,8 +136,8 @@ static void lose(struct pg_outcome *outcome, const char *why)
         (void)snprintf(outcome->why, sizeof outcome->why, "%s", why);
 }
 
-/* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a
- * pipeline, NULL outside. */
+/* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a pipeline, NULL outside.
+ */
 static void collect(struct pg_conn *conn, struct hf__patience *patience, bool pipeline,
                     bool *cancelled, struct pg_outcome *outcome)
 {

@@ -1,7 +1,7 @@
 /* listener.c - connections on which waiters are woken.
  *
- * A connection listens on a channel of its own, drawn at random when it is first used so and kept
- * as long as it lives: the waiter's row names it, and a release notifies nobody else. */
+ * A connection listens on a channel of its own, drawn at random when it first listens and kept as
+ * long as it lives: the waiter's row names it, and a release notifies nobody else. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
 

@@ -161,7 +161,7 @@ void pg_listener_give(struct pg_store *store, struct pg_conn *listener);
 /* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
  * session that turned out to be shared) and may be sent once more. */
 bool pg_error_again(const char *state);
-/* It was rolled back because whom it wakes cannot be notified. */
+/* It was rolled back because the waiter that it wakes cannot be notified. */
 bool pg_error_no_wake(const char *state);
 /* There is no schema, or an old one. */
 bool pg_error_no_schema(const char *state);
@@ -178,7 +178,7 @@ enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struc
 /* Fills *err: the claim's ttl is longer than the store grants. HF_INVALID. */
 enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_claim *claim,
                                 struct hf_error *err);
-/* Fills *err: the hold is none any more. HF_LOST. */
+/* Fills *err: it is not held any more. HF_LOST. */
 enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
                        struct hf_error *err);
 

@@ -33,7 +33,7 @@ enum hf_status pg_quarantine_fail(const struct pg_store *store, const struct pg_
 }
 
 /* A schema that is not there, or that the next client to take a lock brings up to date, is left as
- * it is: who only reads changes nothing. */
+ * it is: a client that only reads changes nothing. */
 enum hf_status pg_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err)
 {
     struct pg_store *store = (struct pg_store *)base;

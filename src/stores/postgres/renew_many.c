@@ -26,7 +26,7 @@ static void arrays_release(struct arrays *arrays)
     pg_array_release(&arrays->ttls);
 }
 
-/* False: no memory, or an owner that is none. */
+/* False: no memory, or an owner that is not valid. */
 static bool arrays_init(struct arrays *arrays, const struct hf_claim *claims, size_t count)
 {
     *arrays = (struct arrays){0};

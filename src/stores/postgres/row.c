@@ -45,7 +45,7 @@ static bool word_at(const PGresult *rows, int row, int column, const struct word
     return false;
 }
 
-/* One row of so many columns, and the pid. */
+/* One row of that many columns, and the pid. */
 static bool has_shape(const PGresult *rows, int columns)
 {
     return PQntuples(rows) == 1 && PQnfields(rows) == columns + 1;
@@ -132,7 +132,7 @@ bool pg_row_acquired(const PGresult *rows, size_t count, struct pg_acquired *out
     return label_at(rows, 0, LABEL, out->label);
 }
 
-/* Why a hold is none. */
+/* Why it is not held any more. */
 static bool loss_at(const PGresult *rows, int row, int column, enum hf_loss *out)
 {
     static const struct word losses[] = {{"taken", HF_LOSS_TAKEN},

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Not even by clients that ask for a stricter isolation: the version has to be read after the lock
- * was had. The number is "holdfast" in ASCII. */
+/* READ COMMITTED, whatever a client's default is: the version has to be read after the lock was
+ * had. The number is "holdfast" in ASCII. */
 #define BEGIN_SQL                                                                                  \
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"                                             \
     "SET LOCAL search_path = pg_catalog, pg_temp;"                                                 \

@@ -96,8 +96,7 @@ static bool find_unknown(const char *uri, char *name, size_t size)
     return found;
 }
 
-/* False for a port that is none: libpq takes it up to the moment it connects, and
- * quotes it then. */
+/* False for what is not a port: libpq accepts it until it connects, and quotes it then. */
 static bool ports_are_good(const PQconninfoOption *options)
 {
     for (; options->keyword != NULL; options++)

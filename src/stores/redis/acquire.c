@@ -1,9 +1,9 @@
 /* acquire.c - taking a lock, or one of several, and waiting for it.
  *
  * One request takes a free lock. Otherwise the same request puts us into the queue of each, and we
- * sleep in a blocking pop until somebody hands over, or until it is time to ask
- * again; then the same request once more, which confirms a hand-over, stays in the queues, or takes
- * a lock that expired. */
+ * sleep in a blocking pop until somebody hands over, or until it is time to ask again; then the
+ * same request once more, which confirms a hand-over, stays in the queues, or takes a lock that
+ * expired. */
 #include "base/base.h"
 #include "stores/redis/attempt.h"
 #include "stores/redis/errors.h"

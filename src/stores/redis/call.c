@@ -77,7 +77,7 @@ static bool send_undo(const struct rd_call *call, struct rd_conn *conn)
 struct trip {
     struct rd_store *store;
     const struct rd_call *call;
-    struct rd_node *detour; /* whom to ask just once, instead of who has the slot; NULL: nobody */
+    struct rd_node *detour; /* whom to ask just once, instead of the slot's server; NULL: nobody */
     struct rd_answer *out;
     bool undone;
 };

@@ -202,7 +202,7 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
 
 enum hf_status rd_greeting_refused(const char *error, const char *store, struct hf_error *err)
 {
-    /* "invalid password" had no word of its own once. */
+    /* Older servers have no error word for "invalid password". */
     if (rd_verdict(error) == RD_OTHER_ERROR && strstr(error, "password") != NULL)
         error = "NOAUTH";
     return rd_verdict_fail(error, NULL, store, err);

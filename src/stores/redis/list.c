@@ -129,7 +129,7 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
 }
 
 /* A server walks over all its keys for us. So that others have it at least half of the time, we
- * pause for as long as a step took; once half of our own time is over, to get done comes first. */
+ * pause for as long as a step took; once half of our own time is over, getting done comes first. */
 static void leave_room(const struct listing *l, int64_t step_ns)
 {
     int64_t now_ns = l->store->base.host->now_ns();
@@ -206,8 +206,8 @@ static bool grow_seen(struct listing *l)
     return true;
 }
 
-/* True the first time. Without memory a lock may be shown twice, which is better than
- * not at all. */
+/* True the first time. Without memory a lock may be shown twice, which is better than not at all.
+ */
 static bool is_new(struct listing *l, const char *name)
 {
     uint64_t hash = hf__hash64(name, strlen(name), 0) | 1;

@@ -46,8 +46,8 @@ enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_re
     return HF_QUARANTINE;
 }
 
-/* Asks one server. A script that it has forgotten is loaded: that changes nothing of
- * what it knows. */
+/* Asks one server. A script that it has forgotten is loaded: that changes nothing of what it knows.
+ */
 enum hf_status rd_quarantine_inquire(struct rd_node *node, const struct hf__patience *patience,
                                      struct hf_error *err)
 {

@@ -11,7 +11,7 @@
  *   fence.c        fenced keys; identity.c: who the store is; forget.c: a name for good
  *   incarnation.c  whether a server is still the one that granted; quarantine.c says what that
  *                  means, and ends it by hand
- *   vouched.c      whose token is known to be whose
+ *   vouched.c      which tokens a server has confirmed, and for which owners
  *   call.c         one request and its answer, wherever the key may live
  *   route.c        which server that is: fixed, by cluster slot, or by the sentinels
  *   node.c         one server; keys.c, script.c: what a lock is called there, and the scripts
@@ -179,7 +179,7 @@ struct rd_met {
 enum hf_status rd_incarnation_pass(struct rd_node *node, const struct hf__patience *patience,
                                    struct rd_met *out, struct hf_error *err);
 /* The same for a lock without a record in a slot of a cluster: asks whatever is known already, and
- * answers HF_QUARANTINE also if only locks without a record have to wait. slot -1: none. */
+ * answers HF_QUARANTINE even if only locks without a record have to wait. slot -1: none. */
 enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
                                    const struct hf__patience *patience, struct rd_met *out,
                                    struct hf_error *err);

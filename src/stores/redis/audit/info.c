@@ -138,7 +138,7 @@ static void tell_version(struct hf__teller *teller, const char *info)
         hf__tell_unknown(teller, number, "its version is not one of Redis");
 }
 
-/* False also if the field is not there. */
+/* False if the field is not there, too. */
 static bool is_number(const char *info, const char *field)
 {
     char value[VALUE_MAX];

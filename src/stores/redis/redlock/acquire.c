@@ -286,8 +286,8 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
 }
 
 /* Whether to try again, once it is time; else *status is the last word. A lock that is held is
- * waited for to the end. There is no queue that could be lost, so of anything else the library
- * hears at once, and goes on. */
+ * waited for to the end. There is no queue that could be lost, so the library is told of anything
+ * else at once, and goes on. */
 static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error *err)
 {
     struct hf__wait_answer answer = {.status = *status, .retry_after_ms = err->retry_after_ms};

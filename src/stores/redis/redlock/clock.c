@@ -1,6 +1,5 @@
-/* clock.c - how far the clocks of the nodes are from each other. Which of them count is
- * decided by src/core/quorum.c, vote by vote; here they are remembered so that people
- * can be told. */
+/* clock.c - how far the clocks of the nodes are from each other. Which of them count is decided by
+ * src/core/quorum.c, vote by vote; here they are remembered so that people can be told. */
 #include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
@@ -25,8 +24,8 @@ void rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us)
     pthread_mutex_unlock(&node->lock);
 }
 
-/* A node whose clock is not of the largest group; how far it is ahead of one that
- * is. count: none. */
+/* A node whose clock is not in the largest group, and how far it is ahead of one that is. count:
+ * there is none. */
 static unsigned find_off(struct rl_store *store, unsigned from, int64_t *ahead_us)
 {
     int64_t offset_us[HF__QUORUM_NODES_MAX] = {0};

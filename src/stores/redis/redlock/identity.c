@@ -5,8 +5,8 @@
  * all nodes' own random texts, by whoever finds none: all of them have to answer for that, so that
  * everybody makes the same. From then on a node's name is changed only to the one that a majority
  * was seen to have: two majorities share a node, so there are never two. A node that came later is
- * given the name. If a majority of the nodes lose their data, the name is lost with it, and the
- * next one is another's. A node belongs to one redlock. */
+ * given the name. If a majority of the nodes lose their data, the name is lost with it, and what
+ * gets the next one is another redlock. A node belongs to one redlock. */
 #include "base/base.h"
 #include "stores/redis/redlock/redlock.h"
 
@@ -45,7 +45,7 @@ static void ask_node(struct rl_round *round, unsigned index, const struct news *
     (void)rl_round_send(round, index);
 }
 
-/* False: this is nothing that we wrote. */
+/* False: this is not what we wrote. */
 static bool take_answer(struct census *census, const struct rd_reply *reply)
 {
     const char *own = rd_reply_text(rd_reply_at(reply, 0));

@@ -116,7 +116,7 @@ static void take_word(struct rl_holder *word, const struct rd_reply *reply)
         rd_revocation_take(reply, 8, &word->revocation);
 }
 
-/* How many of the words are of that one's holder; *broken: of those, say that it was broken. */
+/* How many of the words name that one's holder; *broken: how many of these call it broken. */
 static unsigned votes_for(const struct rl_holder *one, const struct rl_holder *words,
                           unsigned count, unsigned *broken)
 {

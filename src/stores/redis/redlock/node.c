@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ASK_AGAIN_MS 1000 /* a node that does not vote is asked why so often */
+#define ASK_AGAIN_MS 1000 /* how often a node that does not vote is asked why */
 
 static int64_t now_of(const struct rl_store *store)
 {

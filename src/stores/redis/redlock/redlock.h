@@ -10,7 +10,7 @@
  *   round.c            one request to every node at once, and the answers as they come
  *   pool.c             the links that wait for the next caller
  *   link.c             one connection to a node, from nothing to ready, without waiting
- *   node.c             one node: who it is, whether it votes, what has to be released there yet
+ *   node.c             one node: who it is, whether it votes, what is still to be released there
  *   clock.c            how far the nodes' clocks are from each other
  *
  * Each calls those below it and is not called by them. */
@@ -140,7 +140,7 @@ void rl_build_release(struct rd_request *request, const struct rd_keys *keys, co
                       uint64_t token, const char *flags);
 /* False: the connection broke. */
 bool rl_link_send(struct rl_link *link, const struct rd_request *request);
-/* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
+/* The next answer that somebody waits for, if it has come. False: the connection broke. */
 bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 
 /* clock.c */
@@ -158,7 +158,7 @@ enum hf_status rl_clocks_fail(struct rl_store *store, const char *lock, struct h
 
 /* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
 struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err);
-/* Gives it back, for the next one; also if it is on its way. Takes NULL. */
+/* Gives it back, for the next one, even if it is on its way. Takes NULL. */
 void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
 
 /* errors.c */
@@ -176,7 +176,7 @@ const char *rl_without_store(const struct rl_store *store, const char *text);
 /* The worst, likewise. */
 const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles);
 /* Fewer nodes than a majority gave an answer of use. The worst if so many have to be mended that
- * the others are none, else HF_UNREACHABLE. lock: NULL if it is about none. */
+ * the others are no majority, else HF_UNREACHABLE. lock: NULL if it is about none. */
 enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
                           const struct rl_troubles *troubles, struct hf_error *err);
 
@@ -251,7 +251,7 @@ struct rl_holder {
     struct hf_revocation revocation;
 };
 
-/* Asks all nodes. HF_OK, also if nobody has it; else fewer than a majority answered. */
+/* Asks all nodes. HF_OK, even if nobody has it; else fewer than a majority answered. */
 enum hf_status rl_find_holder(struct rl_store *store, const char *name, int64_t deadline_ns,
                               struct rl_holder *out, struct hf_error *err);
 
@@ -275,7 +275,7 @@ struct rl_poll {
     uint32_t ttl_ms;  /* on record */
 };
 
-/* HF_OK: a majority said yes. HF_LOST: it is not theirs to say so any more. HF_UNKNOWN: too few
+/* HF_OK: a majority said yes. HF_LOST: no majority can say yes any more. HF_UNKNOWN: too few
  * answered. HF_UNREACHABLE and others: too few were asked. */
 enum hf_status rl_poll_all(struct rl_poll *poll, struct hf_error *err);
 

@@ -191,7 +191,7 @@ static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
     node->idle_count = count;
 }
 
-/* Releases what is to be released yet. The last chance: afterwards it is up to the ttl. */
+/* Releases what is still to be released. The last chance: afterwards it is up to the ttl. */
 static void settle_debts(struct rl_store *store)
 {
     int64_t timeout_ns = store->timeout_ms * HF__NS_PER_MS;

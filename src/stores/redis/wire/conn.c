@@ -187,7 +187,7 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
     return HF_OK;
 }
 
-/* It did not pay to stay awake: the next answer is waited for asleep, and more of them if the one
+/* Staying awake did not pay: the next answer is waited for asleep, and more of them if the one
  * after that is late as well. */
 static void doze(struct rd_conn *conn)
 {

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define STEP_MS       10 /* neither a name lookup nor several sockets can be had from one poll() */
+#define STEP_MS       10 /* one poll() waits for neither a name lookup nor several sockets */
 #define HEAD_START_MS 30 /* what an address has before the next one is tried as well */
-#define KEEP_IDLE_S   15 /* a connection left alone for so long is asked for a sign of life */
+#define KEEP_IDLE_S   15 /* a connection left alone for this long is asked for a sign of life */
 #define KEEP_NEXT_S   5  /* and again */
 
 enum { RACE_MAX = 4 }; /* addresses tried at once; the oldest makes room */

@@ -9,12 +9,12 @@
 #include "stores/redis/url.h"
 #include <holdfast/store.h>
 
-/* A lost connection is an error of its socket after so long, also while nobody waits for an answer:
- * as long as libholdfast lets a single request take. */
+/* How long until a lost connection is an error of its socket, even while nobody waits for an
+ * answer: as long as libholdfast lets a single request take. */
 enum { RD_UNHEARD_MS = 5000 };
 
-/* A plain recv() on a connected descriptor blocks for so long at the most: it saves the poll()
- * where there is time and nothing to cancel. Everything else passes MSG_DONTWAIT. */
+/* The longest that a plain recv() on a connected descriptor blocks: it saves the poll() where there
+ * is time and nothing to cancel. Everything else passes MSG_DONTWAIT. */
 enum { RD_SLICE_MS = 20 };
 
 struct rd_dial;

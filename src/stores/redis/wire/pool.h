@@ -52,7 +52,7 @@ struct rd_conn *rd_pool_take_idle(struct rd_pool *pool);
 void rd_pool_give(struct rd_pool *pool, struct rd_conn *conn);
 /* Takes a connection, sends the request and collects count replies into an array of its own, all
  * on one server and with no second try. HF_OK, or HF_UNREACHABLE even if the server may have acted:
- * for requests that change nothing one cares about. */
+ * for requests that change nothing that matters. */
 enum hf_status rd_pool_ask(struct rd_pool *pool, const struct rd_request *request, size_t count,
                            const struct hf__patience *patience, struct rd_reply **replies,
                            struct hf_error *err);

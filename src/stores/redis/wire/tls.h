@@ -24,8 +24,8 @@ bool rd_tls_step(struct rd_tls *tls, short *wants, enum hf_status *status, char 
  * the connection. */
 void rd_tls_close(struct rd_tls *tls, bool silent);
 
-/* As read(2) and write(2). -1 with errno EAGAIN: try again once *wants (POLLIN
- * or POLLOUT) comes. */
+/* As read(2) and write(2). -1 with errno EAGAIN: try again once *wants (POLLIN or POLLOUT) comes.
+ */
 ssize_t rd_tls_read(struct rd_tls *tls, char *buf, size_t len, short *wants);
 ssize_t rd_tls_write(struct rd_tls *tls, const char *buf, size_t len, short *wants);
 
