@@ -1,7 +1,7 @@
 #!/bin/sh
-# tidy.sh - the rules of the house that no compiler knows: who may include whom, calls that are not
-# used here, length of files and functions, white space, what lies where. Prints each breach; exit 1 if
-# there are any.
+# tidy.sh - the rules of the house that no compiler knows: which part may include which, calls that are
+# not used here, length of files and functions, white space, what lies where. Prints each breach; exit 1
+# if there are any.
 set -u
 tab=$(printf '\t')
 cd "$(dirname "$0")/.." || exit 1
@@ -42,7 +42,7 @@ layers() { # FILE...
         src/torture/*) allowed='base torture' ;;
         src/senders/*/*) allowed=${file#src/} && allowed="base core senders ${allowed%/*}" ;;
         src/senders/*) allowed='base core client senders' ;;
-        # Whoever speaks, below whoever takes a lock, below who runs something under it.
+        # What speaks, below what takes a lock, below what runs something under it.
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
         src/cli/events/*) allowed='base cli cli/say cli/events' ;;

@@ -119,7 +119,7 @@ class Case:
 
 
 def run_case(case, language, store, url, number):
-    """Each try has drivers of its own, for what one leaves behind does not concern the next. A busy machine may be too
+    """Each try has drivers of its own, so that what one leaves behind does not reach the next. A busy machine may be too
     late for a step of one language; what a binding does wrong it does wrong every time."""
     why = ''
     for attempt in range(case.get('tries', TRIES)):
@@ -173,9 +173,9 @@ def rising(store, url):
 
 
 def turns(total):
-    """A counter that everybody adds to under one lock: no turn is lost, and they come in turn. Who is put off the
-    processor between two turns loses one, so the order is not perfect, and less so on a busy machine: hence several
-    tries. Were it left to chance, five in a row would be five different ones in 4 of 100 cases."""
+    """A counter that everybody adds to under one lock: no turn is lost, and they come in turn. A process that is taken
+    off the processor between two turns loses one, so the order is not perfect, and less so on a busy machine: hence
+    several tries. By chance alone, five in a row would be five different ones in 4 of 100 cases."""
     for store, url in STORES.items():
         for attempt in range(TRIES):
             fair = turns_once(store, url, total, attempt)

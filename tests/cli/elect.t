@@ -123,7 +123,7 @@ is "$rc" 143 'until it is told to end, between two terms as well'
 like "$(cat "$dir/said")" '^holdfast: term [0-9]+ of "policy" was over after [0-9.]+m?s \(exit code 0\); standing again in [12][0-9.]*s$' \
     'which it says'
 
-# A leader that fails at once does not spin, and lets the others.
+# A leader that fails at once does not spin, and lets the others lead.
 start "$hf" elect --events "$dir/ev" spin -- sh -c "echo x >>$dir/spins; exit 1" 2>/dev/null
 spinner=$pid
 within 10 lines "$dir/spins" 1

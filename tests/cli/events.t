@@ -127,7 +127,7 @@ else
     is "$(grep -c '^{"v": 1' "$dir/odd")" 5 'one line for each event'
 fi
 
-# Who cannot be written to must not cost the job anything.
+# A file that cannot be written must not cost the job anything.
 run "$hf" run --events "$dir/no/such/place" job -- touch "$dir/ran1"
 is "$rc" 0 'a file that cannot be made does not stop the job'
 [ -e "$dir/ran1" ]

@@ -23,7 +23,7 @@ unset HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_LOST_FD HOLDFAST_HELD
 tests=0
 started=
 
-# A test that hangs fails instead. Should it be gone without an end, nobody else is taken for it.
+# A test that hangs fails instead. If it is gone by then, no other process is taken for it.
 perl -e 'for (1 .. 300) { sleep 2; exit if getppid != $ARGV[0] } kill "TERM", $ARGV[0]' $$ >/dev/null 2>&1 </dev/null &
 limit=$!
 disown "$limit"

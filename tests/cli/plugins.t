@@ -18,7 +18,7 @@ for name in holdfast ./holdfast "$dir/foreign/holdfast"; do
     like "$err" 'unknown store scheme' "called $name: says so"
 done
 
-# Port 1 is nobody's: the plugin is found if it is what fails.
+# Nobody listens on port 1: the plugin was found if the failure is its own.
 for name in holdfast "$dir/empty/holdfast" ''; do
     run bash -c "exec -a '$name' $hf --store redis://127.0.0.1:1 run -n job -- true"
     is "$rc" 69 "called '$name': the plugins beside the program are found"

@@ -80,7 +80,7 @@ pid=$acquirer
 ends 5 0 'acquire, the same'
 like "$(cat "$dir/acquired")" '^export HOLDFAST_TOKEN' 'acquire, the same: has its lease'
 
-# Who reads late still gets everything, in whole lines.
+# Whoever reads late still gets everything, in whole lines.
 start "$hf" run --max-runtime 100ms --grace 100ms job -- sleep 60 2>&8
 sleep 0.6
 timeout 3 cat <&8 >"$dir/heard"

@@ -44,7 +44,7 @@ is "$rc" 5 'an ignored SIGCHLD does not hide the exit code'
 run env --ignore-signal=PIPE "$hf" run -n job -- grep SigIgn /proc/self/status
 is $((16#${out##*[!0-9a-f]} & 1 << 12)) $((1 << 12)) 'an ignored SIGPIPE is passed on'
 
-# Who starts us with children of their own keeps them.
+# A process that had children before it became us keeps them.
 sh -c "sleep 0.3 & exec $hf run -n job -- true"
 is $? 0 'children from before the exec do not matter'
 

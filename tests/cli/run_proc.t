@@ -15,8 +15,8 @@ unshare --mount --pid --fork true 2>/dev/null || {
     exit
 }
 
-# Who of the herd is alive, asked without /proc; each is one line. A dead one that is not
-# reaped yet still has its number, so they are asked twice.
+# Who of the herd is alive, asked without /proc; each is one line. A dead one that is not reaped yet still has its
+# number, so they are asked twice.
 cat >"$dir/survivors" <<END
 for pid in \$(cat \$place/herd); do
     kill -0 \$pid 2>/dev/null && sleep 0.5 && kill -0 \$pid 2>/dev/null && echo \$pid
@@ -138,7 +138,7 @@ case $inside in
     run "$hf" run job -- sh -c 'grep -h ^0:: /proc/$PPID/cgroup'
     unlike "$out" holdfast. 'the watchdog is not in it'
 
-    # Who leaves the cgroup is still found, as before.
+    # Whoever leaves the cgroup is still found, as before.
     : >"$dir/herd"
     run "$hf" run --ttl 20s --grace 200ms --max-runtime 1s job -- sh -c "
         echo \$\$ >$mount/cgroup.procs && exec $herd 3 $dir/herd"

@@ -181,7 +181,7 @@ static void any_takes_the_first_that_is_free(void **state)
     client_close(other);
 }
 
-/* Whether it was used before is no reason to take one out of its turn. */
+/* That a lock was used before is no reason to prefer it to one that was not. */
 static void any_takes_a_new_one_in_its_turn(void **state)
 {
     struct hf_store_base *store = client_open();

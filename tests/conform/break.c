@@ -1,4 +1,4 @@
-/* break.c - a hold that is broken: it is renewed no more, and stays until its end. */
+/* break.c - a hold that is broken: it is no longer renewed, and stays until its end. */
 #include "break.h"
 #include "records.h"
 

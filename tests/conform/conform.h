@@ -1,8 +1,8 @@
 /* conform.h - what the parts of the conformance suite share.
  *
  * The suite speaks to struct hf_store_ops as libholdfast does, over a store named by a URL. Names
- * of locks are made fresh for every test and every run, so that a server with a past
- * is no trouble. */
+ * of locks are made fresh for every test and every run, so that a server with a past is no trouble.
+ */
 #ifndef HF_TESTS_CONFORM_H
 #define HF_TESTS_CONFORM_H
 

@@ -92,7 +92,7 @@ struct eraser {
     struct hf_store_base *store;
     const char *name;
     atomic_bool stop;
-    int wrong; /* answers that are none */
+    int wrong; /* answers that it must not get */
 };
 
 static void *erase(void *data)
@@ -107,8 +107,7 @@ static void *erase(void *data)
     return NULL;
 }
 
-/* What does not get through, because somebody erases as fast as we write, passes: it is asked
- * again. */
+/* A try that does not get through, because somebody erases as fast as we write, is repeated. */
 static enum hf_status take_meanwhile(struct hf_store_base *store, struct hold *hold)
 {
     int64_t end_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS;

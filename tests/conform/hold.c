@@ -161,7 +161,7 @@ static void an_owner_holds_once(void **state)
     again = claim_of(&hold, LONG_TTL_MS);
     again.token = 0;
     status = store->ops->acquire(store, &again, &grant, &hold.err);
-    /* Unknown: who stands between cannot tell what became of the first. */
+    /* Unknown: a server in between cannot tell what became of the first. */
     assert_true(status == HF_BUSY || status == HF_UNKNOWN ||
                 (status == HF_OK && grant.token == hold.grant.token));
     assert_int_equal(renew(store, &hold, 0), HF_OK); /* and the hold is none the worse for it */
@@ -170,7 +170,7 @@ static void an_owner_holds_once(void **state)
     client_close(store);
 }
 
-/* Who never heard the token (a lost answer) can still give back what the owner holds. */
+/* A client that never heard its token (a lost answer) can still give back what the owner holds. */
 static void an_unknown_token_is_released(void **state)
 {
     struct hf_store_base *store = client_open();

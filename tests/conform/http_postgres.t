@@ -6,6 +6,6 @@ set -u
 
 pg_start a
 serve_start --store "$(url a)"
-# How a server of PostgreSQL is stopped is not for ours.
+# server_stop is for PostgreSQL's servers, and ours is none.
 trap 'kill -KILL "${server_pid[serve]}"; unset "server_pid[serve]"; finish' EXIT
 "$build/tests/conform/conform" "http+unix://$sock"

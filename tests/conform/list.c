@@ -42,7 +42,8 @@ static const char *const odd[] = {
     "<&>",
 };
 
-/* Taken; or refused, if it is not UTF-8: JSON cannot say it, for instance. Then it is no name. */
+/* Takes it. A name that is not UTF-8 may be refused, because JSON cannot express it, for instance:
+ * then it is "". */
 static bool take_odd(struct hf_store_base *store, struct hold *hold)
 {
     enum hf_status status = take(store, hold, LONG_TTL_MS, 0);
@@ -96,7 +97,7 @@ struct listing {
     unsigned stop_after;
 };
 
-/* Who is between may put the name that it knows us by in front. */
+/* A server in between may put the name that it knows us by in front. */
 static bool is_our_label(const char *label)
 {
     const char *ours = strstr(label, "host/1/conform");

@@ -120,7 +120,7 @@ static void a_failure_is_mended_by_another_until_the_retries_are_used_up(void **
     assert_true(begins(&one, HF_ONCE_RUN));
     assert_int_equal(end_with(&one, HF_ONCE_END_FAILURE), HF_OK);
     assert_int_equal(hf_once_outcome(one.once), HF_ONCE_OPEN);
-    /* Who comes between finds one attempt left. */
+    /* Whoever comes in between finds one attempt left. */
     later = server_open("later", key, options);
     assert_true(begins(&other, HF_ONCE_RUN));
     assert_int_equal(end_with(&other, HF_ONCE_END_FAILURE), HF_OK);

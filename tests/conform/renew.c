@@ -20,7 +20,7 @@ static void renews_what_is_held(void **state)
         int64_t before_ns = hf__now_ns();
         enum hf_status status = renew(store, &hold, conform.short_ttl_ms);
 
-        if (status == HF_LOST && hf__now_ns() > deadline_ns) { /* so busy is the machine */
+        if (status == HF_LOST && hf__now_ns() > deadline_ns) { /* the machine is too busy */
             assert_int_equal(take(store, &hold, conform.short_ttl_ms, SOON_MS), HF_OK);
             token = hold.grant.token;
             continue;

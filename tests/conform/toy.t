@@ -16,7 +16,7 @@ report() { # STATUS TEXT : tells what was said if it failed
     fi
 }
 
-# What is built already is not built again: the copy keeps the times of its files.
+# What is already built is not built again: the copy keeps the times of its files.
 mkdir "$dir/tree"
 git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null |
     tar -cf - -T - | tar -xf - -C "$dir/tree"

@@ -109,7 +109,7 @@ static void of_a_holder(void **state)
 }
 
 /* Until the claim is answered, or stands in line. Whoever goes away before that takes back what may
- * have been granted, and on the near side of who repeats claims that is the owner's hold. */
+ * have been granted, and on the near side of what repeats claims that is the owner's hold. */
 static bool is_answered(struct claimant *c)
 {
     for (int64_t waited_ms = 0; waited_ms < SOON_MS; waited_ms += 200) {
@@ -160,8 +160,8 @@ static void of_a_holder_and_nobody_waits_for_it(void **state)
     assert_int_equal(first.status, HF_OK);
     second = claimant(&hold, 0);
     (void)claim_it(&second);
-    /* Who is refused as one that was here before is on the near side of whoever repeats claims: it
-     * takes back its own. */
+    /* A claim that is refused as one that was here before is on the near side of what repeats
+     * claims: it takes back its own. */
     refused = second.status == HF_UNKNOWN;
     done_with(&second);
     for (int i = 0; i < 10 && !refused; i++) {

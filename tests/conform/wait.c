@@ -164,7 +164,7 @@ static void first_come_first_served(void **state)
     client_close(store);
 }
 
-/* Who does not wait does not get in front of those who do. */
+/* A claim that does not wait does not get in front of those that do. */
 static void a_newcomer_does_not_jump_the_line(void **state)
 {
     struct hf_store_base *store = client_open();

@@ -65,7 +65,7 @@ static void who_waits_is_told(void **state)
     assert_int_equal(told_of(store, hold.name, WAITERS + 1).count, 0);
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     assert_int_equal(told_of(store, hold.name, WAITERS + 1).count,
-                     0); /* who holds it waits no more */
+                     0); /* whoever holds it no longer waits */
     for (unsigned i = 0; i < WAITERS; i++) {
         waiters[i] = (struct waiter){.store = client_open(), .hold = hold_same(&hold)};
         assert_int_equal(pthread_create(&waiters[i].thread, NULL, wait_in_line, &waiters[i]), 0);
@@ -74,7 +74,7 @@ static void who_waits_is_told(void **state)
     told = told_of(store, hold.name, WAITERS + 1);
     assert_int_equal(told.count, WAITERS);
     assert_true(told.named);
-    assert_true(told.in_order); /* who came later has waited for less long */
+    assert_true(told.in_order); /* those who came later have waited for less time */
     assert_true(told.waited_ms < SOON_MS);
     assert_int_equal(told_of(store, hold.name, 1).count, 1); /* nobody wanted to hear more */
     assert_int_equal(release(store, &hold), HF_OK);

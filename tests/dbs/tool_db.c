@@ -4,7 +4,7 @@
  *
  * LIMIT is how long each call may take, in milliseconds. A word is a statement to be executed,
  * after "!" one whose answer is shown, or after "?" one to be prepared; then "=TEXT", "NULL" and
- * "long" N (so many bytes) are its parameters, and "run" runs it. An answer is a line per row,
+ * "long" N (that many bytes) are its parameters, and "run" runs it. An answer is a line per row,
  * cells apart by "|", NULL as "(null)", bytes that are not printable as \\xx; "changed N" if there
  * are no rows to show. An error is a line "STATUS STATE text", and the next word follows, so that
  * what comes after it can be seen. */

@@ -48,7 +48,7 @@ for turn in disable enable; do
     is "$answer" ok "$turn: nothing stays behind"
 done
 
-# records: the same role will do, and one that only reads for those who only read
+# records: the same role will do, and one that may only read is enough for reading
 ctl a --user root:r role add looker >/dev/null
 ctl a --user root:r role grant-permission --prefix=true looker read holdfast/ >/dev/null
 ctl a --user root:r user add guest:g >/dev/null

@@ -80,7 +80,7 @@ done
 [ "$best" -lt 1200 ]
 ok $? "does not wait for it long ($best ms)"
 
-# every server is frozen for longer than a request may take: who waits goes on waiting
+# every server is frozen for longer than a request may take: whoever waits goes on waiting
 client h "$(url "$2" "$first")"
 ask h acquire 1 shared 60000 0
 "$hf" --store "$(url "$2" "$first")" run -w 60s shared -- sh -c 'echo done' >"$dir/waited" \

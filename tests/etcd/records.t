@@ -187,7 +187,7 @@ ctl a del $'holdfast/\x1etrips\x1fbroken' >/dev/null
 ask b records trips -
 like "$answer" 'ok \[k=fifth *\]' 'without its key all is well'
 
-# who only reads leaves nothing behind
+# a client that only reads leaves nothing behind
 etcd_start e
 client r
 ask r readonly "$(url e)"

@@ -2,8 +2,8 @@
 # A storm over three servers whose leader is frozen or killed, again and again.
 #
 # A frozen leader of an etcd before 3.4.31 or 3.5.13 may end leases that are alive when it thaws, if in its
-# view they have expired. That is no fault of ours and would be seen as one: there, it is frozen for
-# less time than a lease lasts.
+# view they have expired. That is not our fault but would look like it: such a leader is frozen for less
+# time than a lease lasts.
 # run: long
 # shellcheck disable=SC2034,SC2317 # functions and variables that others use
 set -u

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A fence per key: who has entered for a key writes the rows of that key and no others, holders of different
+# A fence per key: a holder that has entered for a key writes the rows of that key and no others, holders of different
 # keys do not wait for each other, and a purge lets no late holder in. (run: once)
 # shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u

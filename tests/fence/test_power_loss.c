@@ -1,8 +1,8 @@
 /* test_power_loss.c - the file fence on a disk that loses power before each of its calls.
  *
  * After the power is back: the mark is not below any token that was answered with HF_OK, the
- * sidecar can be read, and the file is the last acknowledged one or the one
- * being written, whole. */
+ * sidecar can be read, and the file is the last acknowledged one or the one being written, whole.
+ */
 #include "../support/fence_disk.h"
 
 #include <setjmp.h>

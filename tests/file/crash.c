@@ -1,4 +1,4 @@
-/* crash.c - what a child does until it is killed, and what scene_must be true afterwards. */
+/* crash.c - what a child does until it is killed, and what must be true afterwards. */
 #include "crash.h"
 #include "stores/file/floor.h"
 #include "stores/file/slot.h"

@@ -1,4 +1,4 @@
-/* places.h - what the tests of places share in which a store cannot be, or not safely.
+/* places.h - what the tests share about places in which a store cannot be, or not safely.
  *
  * What needs root is skipped without it. */
 #ifndef HF_TESTS_PLACES_H
@@ -8,7 +8,7 @@
 
 #define SKIPPED 77 /* the exit status of a child that may not do what it is to try */
 
-/* Users and a group that nobody is. */
+/* Users and a group that do not exist. */
 #define USER_1 60001
 #define USER_2 60002
 #define GROUP  60100

@@ -1,6 +1,6 @@
 /* power.h - a disk that notes every change of `floor` and `floor.new`, to lose power after each.
  *
- * Changes of the folder since its last fsync made it to the disk or not, in their order; what was
+ * Changes of the folder since its last fsync have reached the disk or not, in their order; what was
  * written to a file since its last fsync is there, lost, cut or garbage. */
 #ifndef HF_TESTS_POWER_H
 #define HF_TESTS_POWER_H

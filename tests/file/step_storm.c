@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STUCK_MS  20000 /* a wait that takes so long is a queue that is stuck */
+#define STUCK_MS  20000 /* a wait that takes this long means a queue that is stuck */
 #define KILL_ODDS 3000  /* one step in so many */
 #define STOP_ODDS 2000
 #define HOLD_ODDS 40

@@ -13,7 +13,7 @@
 #define STORM_PROCESSES 3
 #define STORM_THREADS   2
 #define STORM_LOCKS     2
-#define STORM_HOLDS_MIN 50 /* fewer say nothing */
+#define STORM_HOLDS_MIN 50 /* fewer prove nothing */
 #define STORM_OTHERS                                                                               \
     24 /* names of the same page, which come and go: slots are given away, pages split */
 

@@ -117,7 +117,7 @@ static void a_file_that_grows_is_not_cut_off(void **state)
     kit_close(base);
 }
 
-/* ---- who passes a lock on dies in the middle of it ---- */
+/* ---- a process dies in the middle of passing a lock on ---- */
 
 static void wait_in_line(void *data)
 {

@@ -232,7 +232,7 @@ static void *acquire_in_thread(void *data)
     return NULL;
 }
 
-/* Who comes when the bucket is blocked already cannot even draw a ticket: it comes again. */
+/* A newcomer that finds the bucket blocked cannot even draw a ticket: it comes again. */
 static void a_newcomer_waits_too(void **state)
 {
     struct waiting waiting = {.dir = kit_dir()};

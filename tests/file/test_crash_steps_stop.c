@@ -1,6 +1,6 @@
 /* test_crash_steps_stop.c - SIGSTOP at every step of a change, with mapped and with guarded words.
  * Other locks go on; this one goes on too, or whoever wants it is told which process is in the way;
- * and who goes on after a takeover changes nothing any more.
+ * and a process that goes on when its lock was taken meanwhile changes nothing any more.
  * run: first, run: late asan */
 #include "../support/steps.h"
 #include "crash_steps.h"
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SHORT_MS    40 /* the ttl of who is stopped */
+#define SHORT_MS    40 /* the ttl of the one that is stopped */
 #define PATIENCE_MS 60
 
 typedef void act_fn(struct scene *scene);

@@ -179,8 +179,8 @@ static void use_all_of_it(const char *dir)
     kit_close(base);
 }
 
-/* A daemon with a umask that takes its own rights away must not leave a store that
- * nobody can use. */
+/* A daemon with a umask that takes its own rights away must not leave a store that nobody can use.
+ */
 static void use_with_umasks(void *data)
 {
     static const mode_t umasks[] = {0177, 0277, 0477, 0777, 0};

@@ -170,7 +170,7 @@ static void tokens_survive(void **state)
 }
 
 /* An fsync of the folder that failed, or a process killed before it: the name is changed for all
- * to see, and may yet be lost. Who finds it so must not build on it. */
+ * to see, and may yet be lost. A process that finds it must not build on it. */
 static void unfinished_replacement(void **state)
 {
     (void)state;

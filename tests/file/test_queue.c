@@ -1,5 +1,5 @@
-/* test_queue.c - the queue under fire: dead and stopped waiters, releasers that die before
- * the wake-up, long queues, and crowds that come and leave.
+/* test_queue.c - the queue under fire: dead and stopped waiters, releasers that die before the
+ * wake-up, long queues, and crowds that come and leave.
  * run: first, run: late asan */
 #include "../support/faultkit.h"
 #include "stores/file/slot.h"
@@ -177,7 +177,7 @@ static uint64_t tickets(struct hf_store_base *base)
     return view.tail - view.head;
 }
 
-/* Thousands who lose patience while one holds on: what they leave behind must not pile up, for
+/* Thousands who lose patience while one holds on: what they leave behind must not pile up, because
  * everybody after them steps over it. */
 static void impatient(void **state)
 {

@@ -124,7 +124,7 @@ static void a_repair_leaves_them(void **state)
     kit_close(base);
 }
 
-/* What we would write there nobody else sees. */
+/* Nobody else would see what we write there. */
 static void a_moved_directory(void **state)
 {
     const char *top = kit_dir();

@@ -136,7 +136,7 @@ static void newer_and_newer(void **state)
             check(base, writers, &last);
     }
     for (int64_t end_ns = hf__now_ns() + 20 * HF__NS_PER_S; last == 0 && hf__now_ns() < end_ns;)
-        check(base, writers, &last); /* so busy is the machine */
+        check(base, writers, &last); /* the machine is too busy */
     for (int i = 0; i < WRITERS; i++) {
         (void)kill(pids[i], SIGKILL);
         assert_true(WIFSIGNALED(kit_wait(pids[i])));

@@ -121,8 +121,8 @@ static void wait_and_hold(void *data)
         kit_die("%s", err.text);
 }
 
-/* The first in line is stopped when its turn comes: the next one gets it, and the
- * first one later. */
+/* The first in line is stopped when its turn comes: the next one gets it, and the first one later.
+ */
 static void stopped_waiter(void **state)
 {
     struct part first = {.dir = kit_dir(), .name = "queue", .notes = new_notes()};
@@ -278,7 +278,8 @@ static void stopped_while_growing(void **state)
     kit_close(base);
 }
 
-/* Stopped while it raises the floor: who needs it raised too is told by whom it is kept waiting. */
+/* Stopped while it raises the floor: whoever needs it raised, too, is told which process is in the
+ * way. */
 static void stopped_while_raising(void **state)
 {
     char name[32];

@@ -175,8 +175,8 @@ static void goes_on_beside_a_stopped_one(void **state)
     }
 }
 
-/* Who died with a slot frozen has changed nothing: whoever locks the page next takes it away. A
- * frozen lock is not taken, renewed or released by who has not locked it. */
+/* A process that died with a slot frozen has changed nothing: whoever locks the page next mends it.
+ * A frozen lock is not taken, renewed or released without the page's lock. */
 static void frozen_is_mended(void **state)
 {
     (void)state;

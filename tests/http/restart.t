@@ -1,5 +1,5 @@
 #!/bin/bash
-# A server that ends and comes back: who waits behind it goes on waiting, who holds goes on holding.
+# A server that ends and comes back: whoever waits behind it goes on waiting, whoever holds goes on holding.
 # shellcheck disable=SC2317 # functions that eventually calls by name
 set -u
 . "$(dirname "$0")/../redis/lib.sh"

@@ -2,7 +2,7 @@
  * and the page of a dead client that another one gets.
  *
  * Two locks, PAGES client pages with the details of one hold each (number 1, 2, ...), and number 0 in each
- * slot, for who has no number left. Steps, death and the kernel are as in word.pml. A client that gives up on
+ * slot, for a client that has no number left. Steps, death and the kernel are as in word.pml. A client that gives up on
  * a release, because it did not get the guard in time, leaves a hold that expires.
  *
  * Sizes: N clients with ROUNDS attempts each, READS of `list`, KILLS. Each M_... breaks one rule; the check must

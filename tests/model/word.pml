@@ -45,7 +45,7 @@
 #define RESERVED 2
 #define BROKEN   4
 
-/* Token, expiry, record (here: whose) and flags in one word. The high half is all but the token. */
+/* Token, expiry, details (here: whose) and flags in one word. The high half is all but the token. */
 #define W(t, e, who, f) ((t) | (e) << 4 | (who) << 8 | (f) << 11)
 #define token(w) ((w) & 15)
 #define expiry(w) ((w) >> 4 & 15)

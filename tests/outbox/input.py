@@ -80,7 +80,7 @@ def command_misbehaves(d, client):
     def tried():
         missing = [way for way in ways if way not in receiver.payloads()]
         return not missing or not again(f"attempts > 0 AND {KEY[d]} = '{missing[0]}'")
-    # Who asks for 1ms may have had 20 attempts before the others are through.
+    # A receiver that asks for 1ms may have had 20 attempts before the others are through.
     relay = Relay(d, "--timeout", "1s", "--attempts", "1000000", command=receiver.command())
     ok(within(PATIENCE, tried), f"{d}: all ways are tried")
     ok(within(PATIENCE, lambda: {e for (e,) in rows(client, "error", "attempts > 0")} >= {
@@ -99,7 +99,7 @@ def command_misbehaves(d, client):
 
 
 def busy_for_nothing(d, client):
-    """A command that closes its input, or never ends its say: the relay does not turn in circles, and hears TERM."""
+    """A command that closes its input, or writes without end: the relay does not turn in circles, and hears TERM."""
     if d != "sqlite":
         return
 

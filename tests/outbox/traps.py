@@ -194,7 +194,7 @@ def ids_repeat(d, client):
 
 
 def parked_ids_repeat(d, client):
-    """The same for one that waits behind another: who has its id now is of another key, and is not parked."""
+    """The same for one that waits behind another: the message with its id now is of another key, and is not parked."""
     name, key = MESSAGE[d], KEY[d]
     bodies = []
 
@@ -217,7 +217,7 @@ def parked_ids_repeat(d, client):
 
 
 def blocker_ids_repeat(d, client):
-    """The same for the one that is waited for: who has its id now blocks another key, and frees nobody of this one."""
+    """The same for the one that is waited for: the message with its id now blocks another key and frees none of this."""
     name, key = MESSAGE[d], KEY[d]
     bodies = []
 

@@ -24,7 +24,7 @@ is "$(sql a "SELECT convert_from(label, 'utf8') || convert_from(reason, 'utf8') 
     FROM holdfast.broken WHERE lock = 'hurry'")" 'breakera testtrue' 'who broke it and why is on record'
 is "$(sql a "SELECT count(*) FROM holdfast.broken WHERE lock = 'job'")" 1 'once for each lock'
 
-# Who may take locks may not break them.
+# A role that may take locks may not break them.
 sql a 'CREATE ROLE app LOGIN' 'GRANT USAGE ON SCHEMA holdfast TO app'
 client r "$(url a | sed 's|postgres@|app@|')"
 ask r acquire 1 mine 10000 0

@@ -32,7 +32,7 @@ seen ice '.broken != null and .holder.seems == "late"'
 ok $? 'also when its hold was broken just now'
 kill -KILL "$ice"
 
-# Who only looks leaves an older schema as it is, and hears less.
+# A client that only looks leaves an older schema as it is, and hears less.
 older() { # the schema of version 15: no ttl in a listing, nothing of who waits, nothing of breaks that are over
     sql a 'ALTER FUNCTION holdfast.list RENAME TO list24' \
         'CREATE FUNCTION holdfast.list(p_prefix bytea, p_exact boolean, p_after bytea, p_scan integer)

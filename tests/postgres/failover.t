@@ -114,7 +114,7 @@ ask frozen1 list -
 like "$answer" 'ok*' 'and the promoted one answers'
 pg_stop a QUIT
 
-# a client of before left its functions behind, which know no such look
+# an older client left its functions behind, which know no such look
 sql s 'DROP FUNCTION holdfast.quarantine'
 like "$("$hf" --store "$(url s '?max_ttl=6s')" status --json)" '*"quarantine": null*' 'an old schema does not spoil the rest'
 # a database that is restored without the schema is as new as any

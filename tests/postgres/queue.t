@@ -41,7 +41,7 @@ above "${answer#ok }" 25000 'the deadline counts from the confirmation, not from
 ask w3 release 1
 is "$(sql a 'SELECT count(*) FROM holdfast.waiter')" 0 'nothing stays of the queue'
 
-# who does not wait does not jump the queue
+# a claim that does not wait does not jump the queue
 ask h acquire 1 x 30000 0
 tell w1 acquire 1 x 30000 30000
 eventually 10 listening 1

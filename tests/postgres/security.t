@@ -1,5 +1,5 @@
 #!/bin/bash
-# Who may in, and what is said to who may not. Passwords and owners are never shown.
+# Who is let in, and what those are told who are not. Passwords and owners are never shown.
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

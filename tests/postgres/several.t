@@ -1,6 +1,6 @@
 #!/bin/bash
-# One of several locks: one statement, one connection, one channel; who does not answer is passed over in all its
-# queues; and what is asked of every store.
+# One of several locks: one statement, one connection, one channel; a waiter that does not answer is passed over in all
+# its queues; and what is asked of every store.
 # run: also long
 # shellcheck disable=SC2034,SC2086,SC2154,SC2317 # functions and variables that eventually uses by name
 set -u
@@ -46,7 +46,7 @@ ok $? 'eight wait in eight queues each'
 is "$(($(connections) - before))" 8 'with one connection each'
 is "$(sql a "SELECT count(DISTINCT channel) FROM holdfast.waiter WHERE channel <> ''")" 8 'and one channel'
 
-# who was handed one lock and does not answer is handed no other
+# a waiter that was handed one lock and does not answer is handed no other
 kill -STOP "${client_pid[w1]}"
 for i in 0 1; do ask h release $i; done
 hear w2 3
@@ -94,7 +94,7 @@ is "$(sql a 'SELECT count(*) FROM holdfast.waiter WHERE alive_until > clock_time
     'nobody stands in any queue any more'
 for c in w1 w2; do gone "$c"; done
 
-# two that are handed to one waiter by one commit, for long: the second is passed on by who has the first
+# two that are handed to one waiter by one commit that takes long: the waiter that has the first passes the second on
 sql a "UPDATE holdfast.lock SET owner = NULL WHERE name IN ('s#0', 's#1')"
 two_wait
 sql a "WITH first AS (SELECT party, channel FROM holdfast.waiter

@@ -1,9 +1,9 @@
-/* tool_many.c - keeps many locks, and tells how near to its end the nearest of them came.
+/* tool_many.c - keeps many locks, and tells how close to its end any of them came.
  *
  *   tool_many URL COUNT TTL_MS SECONDS
  *
  * Takes the locks many-0 to many-(COUNT-1) from a few threads, says "ready", lets the keeper renew
- * them for so long, and prints "held H lost L least MS": the least time that any of those still
+ * them for that long, and prints "held H lost L least MS": the least time that any of those still
  * held had. */
 #include <holdfast.h>
 #include <pthread.h>

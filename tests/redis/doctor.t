@@ -118,7 +118,7 @@ refuses MISCONF 'a server that cannot save'
 rmdir "$dir/a/dump.rdb/in-the-way" "$dir/a/dump.rdb"
 rcli a config set save '' >/dev/null
 
-# A user that may what it should, and see that: nothing of its is dangerous.
+# A user that may do what it should, and may look that up: nothing that it may do is dangerous.
 rcli a acl setuser locker '+acl|whoami' '+acl|dryrun' >/dev/null
 examine "$url"
 spares redis.dangerous
@@ -201,7 +201,7 @@ examine "redis://127.0.0.1:$(port b)"
 spares store.quarantine
 
 # --require looks once in each incarnation: not again under the lock if the server is the same, and again if it
-# is another by then.
+# is a different one by then.
 at=redis://127.0.0.1:$(port b)
 "$hf" --store "$at" run -n first -- "$hf" fence write "$dir/report" -- echo one
 asked() { rcli b info commandstats | tr -d '\r' | sed -n 's/^cmdstat_config|get:calls=\([0-9]*\),.*/\1/p'; }

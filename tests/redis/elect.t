@@ -13,7 +13,7 @@ server_wrap=
 calm a
 elect_on "$(url a)" 10s
 
-# The clock goes back by a day: --at-least waits no longer than it ever would.
+# The clock goes back by a day: --at-least waits no longer than it would otherwise.
 again() { "$hf" --store "$(url a)" run -n --ttl 5s --at-least 1h back -- echo ran 2>&1; }
 is "$(again)" ran 'a start, before the clock goes back'
 clock_step -86400

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Incarnations: a server that may have forgotten a grant grants nothing until nobody can
-# hold one any more. max_ttl is 5 s here, so that the tests are not about patience.
+# Incarnations: a server that may have forgotten a grant grants nothing until nobody can hold one any more. max_ttl is
+# 5 s here, so that the tests do not take long.
 # run: first
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
@@ -182,7 +182,7 @@ like "$answer" 'HF_QUARANTINE*has been up for *may have forgotten a lock; it gra
 script_of() { sed -n "s/.*\[RD_SCRIPT_$1\] = {\"[a-z_]*\", \"\([0-9a-f]*\)\",/\1/p" "$build/gen/redis.c"; }
 is "$(rcli fresh evalsha "$(script_of END_QUARANTINE)" 1 holdfast:inc "master_replid:$(printf '%040d' 1)" '' me why)" new 'it is ended for the life that was meant and for no other'
 
-# who does not know the incarnation is not granted anything
+# a client that does not know the incarnation is not granted anything
 is "$(rcli fresh evalsha "$(script_of ACQUIRE)" 2 z 'holdfast:{z}:t' 0123456789abcdef0123456789abcdef 2000 '' 0 \
     '2000 - 0123456789abcdef0123456789abcdef me' '')" new 'an empty incarnation is none'
 is "$(rcli fresh exists z)" 0 'and takes nothing'

@@ -40,7 +40,7 @@ above "${answer#ok }" 19000 'the deadline counts from the confirmation, not from
 ask w3 release 1
 is "$(rcli a --scan --pattern 'holdfast:{x}*')" 'holdfast:{x}:t' 'nothing stays of the queue'
 
-# who does not wait does not jump the queue
+# a claim that does not wait does not jump the queue
 ask h acquire 1 x 20000 0
 tell w1 acquire 1 x 20000 30000
 eventually 5 waiting 1

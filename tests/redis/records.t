@@ -86,7 +86,7 @@ rcli a hdel 'holdfast:{trips}:r' broken >/dev/null
 ask b records trips -
 like "$answer" 'ok \[k=third *\]' 'without its field all is well'
 
-# who only reads leaves nothing behind
+# a client that only reads leaves nothing behind
 redis_start e
 client r
 ask r readonly "$(url e)"

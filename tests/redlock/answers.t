@@ -1,5 +1,5 @@
 #!/bin/bash
-# answers.t - nodes that answer, and not what one would like to hear.
+# answers.t - nodes that do answer, but not what one would like to hear.
 # shellcheck disable=SC2317 # functions that eventually uses by name
 # run: once
 set -u

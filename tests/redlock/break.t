@@ -43,7 +43,7 @@ eventually 10 eval 'ask b break few "$token"; [[ $answer == HF_UNREACHABLE* ]]'
 ok $? 'who cannot see a majority breaks nothing'
 mend
 
-# They go away after who holds it was asked: some nodes break it, and it cannot be known whether it is broken.
+# They go away once they were asked who holds it: some nodes break it, and nobody can know whether it is broken.
 for i in 1 2 3; do proxy "p$i" mode drop 'a test'; done
 eventually 10 eval 'ask b break few "$token"; [[ $answer == HF_UNKNOWN* ]]'
 ok $? 'two of five: unknown'

@@ -44,7 +44,7 @@ for how in mute kill; do
     ok $? 'the nodes are back, and were paid what they were owed'
     is "$(renews "$how" "$owner")" 20000 'the first one holds the lock'
     is "$(keys "$how")" 3 'at all nodes'
-    # What was granted to nobody but the one that heard nothing is free soon.
+    # What was granted only to the one that heard nothing is free soon.
     mode $how
     is "$(far acquire "$(body "lone $how" "$(new_owner)")" | jq -r .status)" HF_UNKNOWN 'a claim that came once and was not heard of'
     mode pass

@@ -11,7 +11,7 @@ redis_start r
 calm r
 serve_start --store "$(url r)"
 post acquire "{\"name\": \"job\", \"owner\": \"$(new_owner)\", \"ttl_ms\": 60000}" >"$dir/held"
-listed() { # how often the store was
+listed() { # how often the store was listed
     local count
     count=$(get metrics | sed -n 's/^holdfast_store_request_duration_seconds_count{op="locks"} //p')
     echo "${count:-0}"

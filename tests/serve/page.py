@@ -110,7 +110,7 @@ def focus_on(name):
 
 
 def enter(browser):
-    """Who comes without a token is asked for one."""
+    """Whoever comes without a token is asked for one."""
     browser.look(1200)
     browser.open(HERE + '/')
     ok(browser.eventually("document.activeElement?.id === 'secret'"), 'the page asks for a token')

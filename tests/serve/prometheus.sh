@@ -1,4 +1,4 @@
-# prometheus.sh - Debian's Prometheus for the tests: unpacked into build/, not installed, for its package starts a server.
+# prometheus.sh - Debian's Prometheus for the tests: unpacked into build/, not installed: its package starts a server.
 # Sourced by bash, after stage.sh. Sets $promtool and $prometheus, or skips all.
 # shellcheck shell=bash disable=SC2034,SC2154 # some are for those who source it, some come from stage.sh
 

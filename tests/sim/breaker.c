@@ -1,5 +1,5 @@
-/* breaker.c - one client breaks the hold of another. Who holds the lock it has heard from a
- * majority before; here it just knows. */
+/* breaker.c - one client breaks the hold of another. It would have heard from a majority who holds
+ * the lock; here it just knows. */
 #include "client.h"
 
 /* The break was answered: from here on no renewal of that hold may succeed. */

@@ -62,7 +62,8 @@ void sim_client_init(struct sim_world *world, unsigned index)
     sim_client_later(world, index, EV_TRY, OP_GRANT, (int64_t)sim_random(world, 100 * MS));
 }
 
-/* The store is asked: it may wait out for a request's time what is not a lock that is held. */
+/* The store is asked. It waits for a request's time until whatever is in the way passes, unless
+ * that is a lock that is held. */
 static void enter_store(const struct sim_world *world, struct sim_client *client)
 {
     hf__wait_place_init(&client->place, INT64_MAX);

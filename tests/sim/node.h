@@ -57,7 +57,7 @@ struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *
 /* token 0: whatever the owner holds. */
 struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, uint64_t token,
                                    int64_t wall_us);
-/* Marks the hold: it is renewed no more, and its time stays as it is. */
+/* Marks the hold: it is no longer renewed, and its time stays as it is. */
 struct sim_answer sim_node_revoke(struct sim_node *node, uint64_t owner, uint64_t token,
                                   int64_t wall_us);
 /* Deletes the key if its time is up: a clock that goes back does not bring it back then. */

@@ -18,7 +18,7 @@ const char *const sim_mutant_names[SIM_MUTANTS] = {
     "not-applied",   "renew-creates", "reachable",    "two-names",  "votes-at-once",
     "clock-ignored", "clocks-apart",  "mark-ignored", "one-breaks"};
 
-enum { LAST_PAUSE_S = 60 }; /* in which who fails sleeps and asks again, by the slowest of clocks */
+enum { LAST_PAUSE_S = 60 }; /* to sleep after a failure and ask again, by the slowest of clocks */
 
 static struct sim_world world; /* too large for the stack */
 

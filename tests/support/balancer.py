@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """balancer.py DELAY_MS PORT... - a load balancer: each connection goes to the next of the servers at these
-ports, and each answer comes so much later. Prints the port it listens on."""
+ports, and each answer comes that much later. Prints the port it listens on."""
 import itertools
 import socket
 import sys

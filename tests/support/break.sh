@@ -15,7 +15,7 @@
 
 # broken NAME : its lease 0 is lost because somebody broke it
 broken() { ask "$1" lost 0 && [[ $answer == 'ok 3 '* ]]; }
-# until_line NAME URL COUNT : so many wait for the lock; a store without a queue is given a moment
+# waiting_for NAME URL : somebody waits for the lock
 waiting_for() { "$hf" --store "$2" status "$1" --json | jq -e ".waiters >= 1" >/dev/null; }
 
 break_alive() {

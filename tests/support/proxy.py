@@ -151,7 +151,7 @@ class Pair:
 
 
 def let_go():
-    """What was kept back arrives after all. Whose client is gone, is heard out here."""
+    """What was kept back arrives after all. If a client is gone, the answers to it end here."""
     with lock:
         late, held[:] = held[:], []
     for pair in late:

@@ -26,7 +26,7 @@ const char *const slot_names[SLOTS] = {texts[0], texts[1], texts[2], texts[3]};
 struct board {
     atomic_int turns;                   /* how many were granted */
     atomic_llong granted_ns[CROWD + 1]; /* when; 0: not yet */
-    atomic_int turn[CROWD + 1];         /* as the how manyth */
+    atomic_int turn[CROWD + 1];         /* in which turn: 1, 2, ... */
     atomic_int slot[CROWD + 1];
     atomic_int done; /* so many of these turns give back what they have */
 };

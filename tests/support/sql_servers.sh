@@ -27,7 +27,7 @@ sql_end() {
     rm -rf "$SQL_DIR"
 }
 
-# Who looks into the answer must not find the one of the client before.
+# Whoever looks into the answer must not find that of an earlier client.
 new_words() {
     rm -f "$SQL_DIR/words" "$SQL_DIR/answer"
     mkfifo "$SQL_DIR/words"

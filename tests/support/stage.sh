@@ -173,7 +173,7 @@ beating() {
 }
 # beats LOCK : the child has begun
 beats() { eventually 20 test -s "$dir/alive.$1"; }
-# dead_in_time LOCK SINCE_NS : the child was, before a lease that was renewed by then could pass on
+# dead_in_time LOCK SINCE_NS : the child was dead before a lease that was renewed by then could pass on
 dead_in_time() {
     local after=$((($(cat "$dir/alive.$1") - $2) / 1000000))
     [ "$after" -lt 4000 ]

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STUCK_MS 20000 /* a wait that takes so long is a queue that is stuck */
+#define STUCK_MS 20000 /* a wait that takes this long means a queue that is stuck */
 
 struct start {
     struct storm *storm;

@@ -6,8 +6,8 @@
  * last hold said it was valid (0 when it is over), when it began, and the longest time between two
  * of them, in nanoseconds; the end of the last process counts as one. Every hold raises the token
  * first, reads the value, dawdles, and writes value + 1 if its token still is the highest. So the
- * value in the end is the number of writes that were admitted, or one was lost. Ends after so many
- * seconds, or by TERM.
+ * value in the end is the number of writes that were admitted, or one was lost. Ends after SECONDS,
+ * or by TERM.
  *
  * "kept": the keeper renews the holds, as in most programs; otherwise nobody does.
  *

@@ -28,7 +28,7 @@
 enum {
     WORKERS = 30,
     STEP_MS = 20,  /* between two thoughts of the tormentor */
-    KILL_ODDS = 8, /* at one thought of so many */
+    KILL_ODDS = 8, /* at one thought in this many */
     FREEZE_ODDS = 40,
     FREEZE_MS = 200, /* longer than the ttl */
     HOLD_MAX_MS = 15,

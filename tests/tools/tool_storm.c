@@ -1,5 +1,5 @@
-/* tool_storm.c - the torture of src/torture/, for the tests' own servers: until so many holds were
- * entered, or so many seconds are over. What servers suffer in that time is the caller's affair.
+/* tool_storm.c - the torture of src/torture/, for the tests' own servers: until HOLDS were entered,
+ * or SECONDS are over. What servers suffer in that time is the caller's affair.
  *
  *   tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]
  *

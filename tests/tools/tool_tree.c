@@ -90,7 +90,7 @@ static void traced(void)
             (void)alarm(STAY_S);
             (void)ptrace(PTRACE_TRACEME, 0, 0, 0);
             (void)raise(SIGSTOP);
-            for (;;) /* its tracer may be killed before it is */
+            for (;;) /* its tracer may be killed first */
                 (void)pause();
         }
         (void)waitpid(pid, NULL, 0);

@@ -190,7 +190,7 @@ struct poke {
     int fd;
 };
 
-/* As soon as the store was asked once, whoever waits is in its pause. */
+/* Once the store has been asked, whoever waits is in its pause. */
 static void *cancel_later(void *data)
 {
     struct poke *poke = data;

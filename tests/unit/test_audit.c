@@ -373,7 +373,7 @@ static void percentiles(void **state)
     assert_int_equal(samples.count, HF__SAMPLES_MAX);
 }
 
-/* 10ms there and back explain 5ms on either side. */
+/* A round trip of 10ms explains 5ms on either side. */
 static void a_clock_is_judged_less_what_the_way_explains(void **state)
 {
     struct hf__clock_reading first = {

@@ -154,7 +154,7 @@ static void closing_gives_it_back(void **state)
     assert_int_equal(hf_release(lease, NULL), HF_LOST);
 }
 
-/* Who did not hear of it yet, and is done, had the lock to the end. */
+/* A holder that has not heard of it yet, and is done, had the lock to the end. */
 static void a_release_may_come_first(void **state)
 {
     struct pair *pair = *state;

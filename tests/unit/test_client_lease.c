@@ -124,7 +124,7 @@ static void past_its_deadline_a_lease_is_lost_without_being_told(void **state)
     assert_int_equal(fake_count(world->fake, FAKE_RELEASE), 1);
 }
 
-/* Nobody else has told the descriptor's maker yet when it is made after the deadline. */
+/* Nothing has noticed the loss yet when the descriptor is made after the deadline. */
 static void a_descriptor_made_after_the_loss_is_readable(void **state)
 {
     struct world *world = *state;
@@ -156,7 +156,7 @@ static void answers_to_a_release(void **state)
     hf_close(NULL);
 }
 
-/* Who has no handle any more can ask nobody. */
+/* After the release there is no handle left to ask. */
 static void a_release_says_why_it_was_lost(void **state)
 {
     struct world *world = *state;

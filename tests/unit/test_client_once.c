@@ -231,7 +231,7 @@ static void a_forked_child_is_refused_and_may_only_free(void **state)
     hf_once_close(busy);
 }
 
-/* Who had to wait for the store means the slot of the moment before. */
+/* A caller that had to wait for the store means the slot of the moment before. */
 static void the_slot_is_that_of_the_moment_it_was_asked_for(void **state)
 {
     struct hf_once_options options = {.per_ms = DAY_MS, .slack_ms = -1, .start_by_ms = 9 * DAY_MS};
@@ -266,7 +266,8 @@ static void the_slot_is_that_of_the_moment_it_was_asked_for(void **state)
     hf_once_close(before);
 }
 
-/* Counted from the opening, all turns together; but who failed waits for the attempt after. */
+/* Counted from the opening, all turns together; but after its own failure it waits for the next
+ * attempt. */
 static void the_wait_is_one_for_all_turns(void **state)
 {
     struct hf_once *holder = open_once("wait", (struct hf_once_options){0});

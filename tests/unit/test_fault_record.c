@@ -144,7 +144,7 @@ static void a_put_has_an_end_though_the_lease_has_none(void **state)
 
     fault(world, FAULT_RECORD_PUT, (struct fault){.status = HF_UNREACHABLE, .times = UINT32_MAX});
     status = put(lease, "done", NULL);
-    if (atomic_load(&world->lost) == 0) { /* not so busy is the machine */
+    if (atomic_load(&world->lost) == 0) { /* unless the machine is too busy */
         assert_int_equal(status, HF_UNREACHABLE);
         assert_true(hf__now_ns() - start_ns >= 600 * HF__NS_PER_MS);
         assert_true(fault_made(world->faults, FAULT_RENEW) > 0);

@@ -103,7 +103,7 @@ static void a_loss_wakes_the_wait(void **state)
     assert_false(is_held(world->other, "b"));
 }
 
-/* Who renews later does not matter: while b is waited for, a is kept. */
+/* Whoever renews later does not matter: while b is waited for, a is kept. */
 static void what_is_held_is_kept_during_the_wait(void **state)
 {
     struct world *world = *state;

@@ -179,7 +179,7 @@ static void no_answer_is_no_loss(void **state)
     assert_int_equal(hf_release(lease, NULL), HF_OK);
 }
 
-/* Whom nobody has a hold of is nobody's business. */
+/* An owner that has no hold here is passed over. */
 static void a_strangers_hold_is_passed_over(void **state)
 {
     struct world *world = *state;

@@ -66,7 +66,7 @@ static void renewed_in_time(void **state)
     assert_int_equal(lease.ttl_ms, 100);
 }
 
-/* Who was told to end keeps others out as long as before, and no longer. */
+/* A holder that was told to end keeps others out as long as before, and no longer. */
 static void excludes_until_its_deadline(void **state)
 {
     struct hf__lease_core lease = held(0, 1000);

@@ -178,7 +178,7 @@ static void a_crash_is_run_again_or_held(void **state)
     assert_int_equal(decide(&running, true, 9999, &hold), HF__ONCE_WRITE_HELD);
     /* Without the lock nobody knows that it crashed. */
     assert_int_equal(decide(&running, false, 5500, &hold), HF__ONCE_GO);
-    /* Who wrote it knows that it was not even started. */
+    /* Whoever wrote it knows that it was not even started. */
     assert_int_equal(hf__once_decide(&ours, &hold, &until_ms), HF__ONCE_GO);
 }
 

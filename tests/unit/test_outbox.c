@@ -54,7 +54,7 @@ static void the_last_attempt_is_the_end(void **state)
     assert_int_equal(hf__outbox_failed(19, 20, -1, 0).delay_ms, -1);
     assert_int_equal(hf__outbox_failed(19, 20, 5000, 0).delay_ms, -1);
     assert_int_equal(hf__outbox_failed(0, 1, -1, 0).delay_ms, -1);
-    /* Whoever runs with fewer than before. */
+    /* A relay that allows fewer than an earlier one. */
     assert_int_equal(hf__outbox_failed(50, 20, -1, 0).delay_ms, -1);
     assert_int_equal(hf__outbox_failed(UINT32_MAX, 20, -1, 0).attempts, UINT32_MAX);
 }

@@ -1,5 +1,5 @@
-/* test_redis_dial.c - what every TCP connection to a Redis server is told about peers that
- * vanish. */
+/* test_redis_dial.c - what every TCP connection to a Redis server is told about peers that vanish.
+ */
 #include "../support/check.h"
 #include "base/base.h"
 #include "stores/redis/wire/conn.h"

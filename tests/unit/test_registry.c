@@ -222,7 +222,7 @@ static int locks_in(const char *url)
     return count;
 }
 
-/* Who looks sees what there is, and makes and takes nothing. */
+/* A client that only looks sees what there is, and makes and takes nothing. */
 static void opened_readonly(void **state)
 {
     char path[300];

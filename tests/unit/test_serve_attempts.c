@@ -59,7 +59,7 @@ static void the_last_8192_are_remembered(void **state)
     attempts_close(attempts);
 }
 
-/* Who releases. */
+/* One that releases. */
 struct releaser {
     struct attempts *attempts;
     char owner[HF_OWNER_LEN + 1];

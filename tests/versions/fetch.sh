@@ -51,7 +51,7 @@ END
 }
 
 unpack() {
-    # Only what is not fetched yet would be named: so with an empty cache.
+    # Packages that were fetched already would not be named: hence an empty cache.
     mkdir -p "$apt/none/partial"
     APT_CONFIG=$apt/apt.conf apt-get install -y -qq --print-uris \
         -o Dir::Cache::Archives="$apt/none" "$@" 2>"$apt/log" |

@@ -11,7 +11,7 @@
 # shellcheck shell=bash
 . "$(dirname "${BASH_SOURCE[0]}")/../support/stage.sh"
 unset HOLDFAST_ZOOKEEPER_PASSWORD
-# What the client library leaks and races by itself; ours is looked for all the same.
+# Leaks and races of the client library itself are left out; ours are looked for all the same.
 export LSAN_OPTIONS="suppressions=$root/tests/zookeeper/lsan.supp:print_suppressions=0"
 export TSAN_OPTIONS="${TSAN_OPTIONS-}:suppressions=$root/tests/zookeeper/tsan.supp"
 [ -e "$build/stores/zookeeper.so" ] || skip_all 'the plugin is not built'

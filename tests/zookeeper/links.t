@@ -9,7 +9,7 @@ zk_start a minSessionTimeout=400 maxSessionTimeout=40000
 proxy_start p1 a
 proxy_start p2 a
 
-# A port whose backlog is full: who asks for a connection hears nothing.
+# A port whose backlog is full: whoever asks for a connection hears nothing.
 python3 -c 'import socket, time
 listener = socket.socket()
 listener.bind(("127.0.0.1", 0))

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Sessions that are shorter than the leader hears of: a follower tells it only every half tick whom it has
-# heard of. There is no fault at all, so no hold may end before its holder gives it back.
+# Sessions that are so short that the leader hears of them too seldom: a follower tells it only every half tick whom it
+# has heard from. There is no fault at all, so no hold may end before its holder gives it back.
 # run: first
 # run: once
 # shellcheck disable=SC2317 # what eventually calls by name

@@ -209,7 +209,7 @@ kazoo a "k.delete('/holdfast/%records/trips/broken')"
 ask b records trips -
 like "$answer" 'ok \[k=sixth *\]' 'without its node all is well'
 
-# who only reads leaves nothing behind, also where nothing is
+# a client that only reads leaves nothing behind, also where there is nothing yet
 zk_start e
 client r
 ask r readonly "zookeeper://$(hosts e)/deep/down"

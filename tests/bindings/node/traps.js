@@ -153,7 +153,8 @@ const traps = {
         }
         await store.close();
     },
-    // The server is frozen: to ask for a lock takes some looks of 100 us, and much room for a busy machine, but not the time to an answer.
+    // The server is frozen: asking for a lock takes a few looks of 100 us, with much room for a busy machine, but not
+    // the time until there is an answer.
     async frozen() {
         const store = await holdfast.open(url);
         await (await store.lock('frozen')).release();

@@ -2,7 +2,7 @@
  * What is wrong with it, the including file says:
  *
  *   PLUGIN_SCHEME   what it is called
- *   FORGETS_ODDS    at one try of so many it does not look whether somebody holds the lock; 0:
+ *   FORGETS_ODDS    at one try of this many it does not look whether somebody holds the lock; 0:
  *                   never
  *   TOKEN_US        how many microseconds have the same token */
 #include "tiny.h"
