@@ -88,7 +88,7 @@ UNITS := $(patsubst systemd/%.in,$(BUILD)/systemd/%,$(wildcard systemd/*.in))
 all: everything
 	@scripts/plugins.sh built $(STORES) $(DBS:%=db-%) $(SENDERS:%=send-%) $(SERVE)
 everything: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(SERVE_BIN) $(BUILD)/holdfast.pc $(UNITS)
-# A warning stops us, but nobody who builds holdfast with a compiler that is not there yet.
+# A warning stops us, but not somebody who builds holdfast with a compiler of later years.
 test-programs test-tools conform bench: WERROR = -Werror
 
 help:
@@ -159,7 +159,7 @@ $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
 $(SERVE_BIN): $(call obj,$(SERVE_SRC)) $(LIB_A)
 	$(call link,-pie $^,$(shell pkg-config --libs $$(cat src/serve/packages)))
 
-# What knows its place is made again when another one is named.
+# What has these folders compiled in is made again when they change.
 PLACE = $(PREFIX) $(BINDIR) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
 $(BUILD)/place: FORCE
 	@mkdir -p $(@D) && echo '$(PLACE)' | cmp -s - $@ || echo '$(PLACE)' > $@

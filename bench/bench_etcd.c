@@ -2,9 +2,8 @@
  *
  *   bench_etcd pair URL ENDPOINT LEASE      acquire+release against a raw transaction + delete
  *   bench_etcd turns COUNT CMD... + CMD...  two commands in turns, whole processes
- *   bench_etcd bare ENDPOINT                the least that a process with libcurl can do: a lease,
- * a transaction, a delete bench_etcd wait URL LOCK COUNT          COUNT clients wait for the lock;
- * prints their tokens */
+ *   bench_etcd bare ENDPOINT                the least that a process with libcurl can do
+ *   bench_etcd wait URL LOCK COUNT          COUNT clients wait for the lock; prints their tokens */
 #include "compare.h"
 
 #include <curl/curl.h>

@@ -1,7 +1,7 @@
 /* bench_fence_mariadb.c SOCKET - what the fence adds to an UPDATE of one row in MariaDB, durable.
  *
- * A transaction is BEGIN, UPDATE and COMMIT, each a round trip. Entering is sent along with BEGIN:
- * no round trip more. The tables plain, fenced and keyed are alike, and were made by fence.sh. */
+ * A transaction is BEGIN, UPDATE and COMMIT, each a round trip. Entering is sent along with BEGIN,
+ * without another one. The tables plain, fenced and keyed are alike, and were made by fence.sh. */
 #include "compare.h"
 
 #include <mariadb/mysql.h>

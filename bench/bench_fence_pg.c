@@ -2,7 +2,7 @@
  *
  * Both are a transaction as drivers do it: prepared statements over TCP, BEGIN, UPDATE and COMMIT
  * each a round trip. enter() is sent along with the UPDATE, or, by a holder that reads first, along
- * with BEGIN: no round trip more. The tables plain and fenced are alike, and were made by fence.sh.
+ * with BEGIN: no extra trip. The tables plain and fenced are alike, and were made by fence.sh.
  * Each connection has a server process of its own, and one is a little quicker at this than
  * another: the median of several counts. */
 #include "compare.h"

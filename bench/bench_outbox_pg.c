@@ -75,7 +75,7 @@ static void change_and_tell_apart(void *data)
     run(b->conn, "COMMIT");
 }
 
-/* What is to be had at most where the message is a round trip of its own. */
+/* The floor where the message is a round trip of its own. */
 static void change_and_ask(void *data)
 {
     struct bench *b = data;
@@ -166,7 +166,8 @@ static void measure_fetch(struct bench *b)
 
 /* ---- the relay ---- */
 
-/* From the end: the last one is there until all are gone, and what was deleted is not passed. */
+/* Looks from the end: the last one is there until all are gone, and no deleted rows are in the way.
+ */
 static bool is_empty(PGconn *conn)
 {
     PGresult *result =
@@ -208,7 +209,7 @@ static double delete_all(PGconn *conn)
     return start;
 }
 
-/* From its start on. */
+/* Counted from the start of the relay. */
 static double relay_all(PGconn *conn, const char *url, const char *holdfast, const char *self)
 {
     double start, took;

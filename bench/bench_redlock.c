@@ -3,8 +3,8 @@
  *
  *   bench_redlock pair PORT PORT PORT PORT PORT      both, block by block; "name value" lines
  *   bench_redlock latency COUNT PORT...              p50 and p99 of a pair, in microseconds
- *   bench_redlock floor COUNT PORT...                the floor alone, for whoever measures the
- * servers bench_redlock once PORT...                       one pair, for whoever counts requests
+ *   bench_redlock floor COUNT PORT...                the floor alone, to measure the servers
+ *   bench_redlock once PORT...                       one pair, to count its requests
  *
  * The lock has the name in BENCH_LOCK: parts that follow each other must not meet each other's
  * leftovers. */

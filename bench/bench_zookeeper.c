@@ -1,8 +1,9 @@
 /* bench_zookeeper.c - the ZooKeeper store beside the raw library; zookeeper.sh calls it.
  *
- *   pair HOSTS         acquire + release, raw create + delete, and a peer, in turns. The peer gets
- * the number of its pairs on descriptor 3 and answers on stdin what one took line HOSTS COUNT   µs
- * per hand-over from client to client */
+ *   pair HOSTS         acquire + release, raw create + delete, and a peer, in turns
+ *   line HOSTS COUNT   µs per hand-over from client to client
+ *
+ * The peer gets the number of its pairs on descriptor 3 and answers on stdin what one took. */
 #define THREADED
 #include "compare.h"
 

@@ -26,7 +26,7 @@ static inline double compare_batch(compare_fn *fn, void *data, int batch)
     return (now_us() - start) / batch;
 }
 
-/* What is compared: two functions, so often in turns, so many calls each time. */
+/* What is compared: two functions in turns, how often, and how many calls each time. */
 struct comparison {
     compare_fn *plain;
     compare_fn *ours;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # once.pl - how long whole processes take, in turns, so that whatever else the machine does hits all of them.
 # The order of a round is drawn anew each time: what runs right after a sync, or right after what leaves dirty
-# pages behind, pays for that, and none of them is to have the same neighbour always.
+# pages behind, pays for that, and none of them should always have the same neighbour.
 #
 #   once.pl ROUNDS FOLDER NAME=COMMAND...
 #

@@ -1,6 +1,6 @@
 // redis_semaphore.mjs PORT LIMIT START SECONDS - a client that goes round on redis-semaphore's Semaphore of that limit
-// from START on, in seconds of the clock; after a second's warming up it counts for so long how often it had the
-// semaphore and had to wait for it: a client that takes its own permit again and again hands nothing over. Wants
+// from START on, in seconds of the clock; after a second of warming up it counts for SECONDS how often it got the
+// semaphore after a wait: a client that takes its own permit again and again hands nothing over. Wants
 // `npm install redis-semaphore ioredis` in its folder.
 import { createRequire } from 'node:module';
 

@@ -13,8 +13,8 @@ ulimit -n "$(ulimit -Hn)"
 value() { sed -n "s/^$1 //p" "$dir/figures"; }
 measure() { timeout 120 "$bench" "$@" >"$dir/figures" || echo "bench: $* failed" >&2; }
 serve() { serve_start --store "$1" --max-clients 2048 --max-waiters 1800; }
-# on_one PID... : they, and what measures them from now on, share one processor, as the scheduler may or may not decide by
-# itself: a request that crosses to another one takes three times as long, of whichever of the two that is.
+# on_one PID... : these, and what measures them from now on, share one processor. The scheduler may or may not do that by
+# itself, and a request that crosses to another processor takes three times as long, on either side of the comparison.
 on_one() {
     local one
     for one in $$ "$@"; do taskset -a -p 1 "$one" >"$dir/null"; done

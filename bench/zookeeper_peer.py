@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""zookeeper_peer.py HOSTS - for each number on stdin, so many acquire + release pairs of kazoo's Lock;
+"""zookeeper_peer.py HOSTS - for each number on stdin, that many acquire + release pairs of kazoo's Lock;
 prints the microseconds that one took."""
 import sys
 import time

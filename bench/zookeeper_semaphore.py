@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """zookeeper_semaphore.py HOSTS LIMIT START SECONDS - a client that goes round on kazoo's Semaphore of that limit from
-START on, in seconds of the clock; after a second's warming up it counts for so long how often it had the semaphore
-and had to wait for it: a client that takes its own permit again and again hands nothing over."""
+START on, in seconds of the clock; after a second of warming up it counts for SECONDS how often it got the semaphore
+after a wait: a client that takes its own permit again and again hands nothing over."""
 import sys
 import time
 

@@ -15,7 +15,7 @@ test='redis-server redis-tools
     python3-sqlalchemy python3-psycopg2 python3-psycopg alembic python3-django php-cli php-pgsql libpostgresql-jdbc-java
     python3-pymysql python3-pip python3-setuptools python3-wheel golang-go golang-github-lib-pq-dev default-jdk-headless
     pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo chromium nginx-light haproxy'
-# Prometheus is not among them, for its package starts a server: tests/serve/prometheus.sh unpacks it.
+# Prometheus is not among them, because its package starts a server: tests/serve/prometheus.sh unpacks it.
 # Where there is npm, node may not be Debian's, and does not go with its packages; a test takes it from npm.
 command -v npm >/dev/null 2>&1 || test="$test nodejs node-pg npm libnode-dev"
 bench='util-linux python3 python3-redis'

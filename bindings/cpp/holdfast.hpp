@@ -132,9 +132,9 @@ private:
 /* Of calls without a value. */
 using Done = Result<std::monostate>;
 
-/* A text for C, from a literal or a std::string: lives as long as what it was made of. One
- * with a byte of 0 inside is not the text before it: the library refuses the line break that it
- * becomes. */
+/* A text for C, from a literal or a std::string: lives as long as what it was made of. One with a
+ * NUL inside must not be taken for what stands before it: it becomes a line break, which the
+ * library refuses. */
 struct Text {
     Text(const char *text) noexcept : c(text) {}
     Text(const std::string &text) noexcept
@@ -175,7 +175,7 @@ struct OnceOptions : Options {
 /* What became of a slot. */
 struct Once {
     enum hf_once_outcome outcome; /* HF_ONCE_DONE, _FAILED, _LATE or _HELD */
-    bool ran;                     /* by this call; false: by another is in there */
+    bool ran;                     /* by this call; false: by another, if at all */
     std::string slot, by, text;   /* text: all of it in a sentence */
     std::uint64_t token, code;    /* of that run; 0: none is on record */
     std::string output;           /* what was kept of it */
@@ -229,7 +229,7 @@ template <class T, class C = T, class F> Result<T> ask(F &&question, C value = C
 
 inline std::uint32_t ttl_of(milliseconds ttl)
 {
-    /* What is no ttl stays none: the library says so. */
+    /* What cannot be a ttl becomes one that the library refuses. */
     return ttl.count() < 0 || ttl.count() > UINT32_MAX ? UINT32_MAX
                                                        : static_cast<std::uint32_t>(ttl.count());
 }
@@ -283,7 +283,7 @@ struct LossWatch {
                 source.request_stop();
         });
     }
-    /* Waits for the thread; but it may be the one who was told that releases the lease. */
+    /* Waits for the thread, unless this is the thread: who is told of the loss may release. */
     ~LossWatch()
     {
         if (thread.get_id() == std::this_thread::get_id())

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// OnceOptions say which work is meant, and what becomes of a failure. What 0 means, holdfast/once.h says.
+// OnceOptions say which work is meant, and what becomes of a failure. holdfast/once.h says what 0 means.
 type OnceOptions struct {
 	Per, Slack, StartBy, Keep time.Duration // Per 0: once for ever
 	At, TZ                    string        // "03:00", "Europe/Berlin": of periods of whole days

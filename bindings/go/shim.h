@@ -21,7 +21,7 @@ struct want {
     int cancel_fd;
 };
 
-/* Go looks for pointers of its own in all that is a pointer, which costs as much as a mutex. */
+/* Go looks for pointers of its own behind every pointer, which costs as much as a mutex. */
 struct taken {
     uintptr_t lease;
     uint64_t token;
@@ -46,7 +46,7 @@ static enum hf_status take(uintptr_t at, char *names, const char *label, struct 
     enum hf_status status;
     size_t i;
 
-    for (i = 0; i < want.count && i <= HF_SEVERAL_MAX; i++) /* of one too many the library speaks */
+    for (i = 0; i < want.count && i <= HF_SEVERAL_MAX; i++) /* one too many: the library says so */
         list[i] = i + 1 < want.count ? strsep(&names, "\n") : names;
     taken->which = 0;
     status = want.count == 1 ? hf_acquire(store, names, &options, leases, err)
@@ -68,7 +68,7 @@ static enum hf_status release(uintptr_t lease, enum hf_loss *loss, struct hf_err
 extern bool holdfast_go_record(struct hf_record *found, void *to);
 extern void holdfast_go_leader(struct hf_leader *found, void *to);
 
-/* What has strings in it, Go passes on by value only. */
+/* Go passes structs with strings in them by value only. */
 static enum hf_status break_hold(struct hf_store *store, const char *name, uint64_t token,
                                  struct hf_break_options options, struct hf_error *err)
 {

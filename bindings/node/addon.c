@@ -378,8 +378,7 @@ static bool begin(struct addon *addon, struct job *job)
     return true;
 }
 
-/* The event loop hears of it from a thread. Without a reply there is none, and it need not be
- * done. */
+/* Leaves the job to a thread, from which the event loop hears of its end. */
 static void hand_over(napi_env env, struct addon *addon, struct job *job)
 {
     bool open = !addon->ended && job->cancel_fd >= 0;

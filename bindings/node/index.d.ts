@@ -79,7 +79,7 @@ export interface OnceOptions extends Omit<LockOptions, 'keep'> {
     /** How long an outcome is kept. */
     keep?: number;
     retryAfter?: number;
-    /** So many attempts more if it fails, on whichever machine. */
+    /** How many more attempts there are if it fails, on whichever machine. */
     retries?: number;
     /** A run that began and never ended is held until a person clears it. */
     holdCrashed?: boolean;

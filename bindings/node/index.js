@@ -47,7 +47,7 @@ function errorOf([status, loss, retryAfter, , text] = [12n], signal = undefined)
     return error;
 }
 
-const LOOKS_MAX = 20; // so often the event loop stands still for an answer before it goes round
+const LOOKS_MAX = 20; // how often the event loop stands still for an answer before it goes round
 let [last, looks] = [0, 0];
 const waiting = new Map(); // for replies, by the number of the call; and for the loss of leases
 native.heard = (id, reply) => waiting.get(id)?.(rowsOf(reply));

@@ -219,7 +219,7 @@ class Hold(Handle):
     def __init__(self, core: Core) -> None:
         self.core, self.pid, self.inside, self.over, self.watched = core, core.pid, set(), True, 0
         self.struct = struct = HoldStruct(sizeof(HoldStruct))
-        self.ref, self.served = byref(struct), None  # what name and options are of, and keeps them
+        self.ref, self.served = byref(struct), None  # served: owns name and options, and keeps them alive
         # What happens when its Lease is collected. Of C all through: no code of Python runs in between, which
         # Ctrl-C could end. If it was never released a thread does that, which may take long.
         self.drop = partial(methodcaller('start', _found, (self,)), core)
@@ -278,15 +278,15 @@ def pause(call: Callable[[], Any], cancel: Cancel) -> Any:
     except BaseException:
         cancel.set()
         while result is not None and not result.done():
-            with contextlib.suppress(KeyboardInterrupt):  # once more is no sooner
+            with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C ends it no sooner
                 done.acquire(timeout=1)
         raise
     return result.result()
 
 
 async def pause_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
-    """The same for asyncio. A task that is cancelled leaves when the call has ended; with no cancel, the
-    call is let finish. A lease that nobody is there to hear of is collected."""
+    """The same for asyncio. A task that is cancelled leaves when the call has ended; without a cancel, the
+    call is left to finish. A lease that nobody is there to hear of is collected."""
     ended, cancelled = asyncio.wrap_future(_begin(call)), None
     while not ended.done():
         try:
@@ -367,7 +367,7 @@ class Lease:
     ResourceWarning."""
 
     __slots__ = ('_store', '_hold')
-    __del__ = property(attrgetter('_hold.end'))  # what this gets is called
+    __del__ = property(attrgetter('_hold.end'))  # what is assigned to this is called
 
     def __init__(self, store: Store, hold: Hold) -> None:
         self._store, self._hold = store, hold
@@ -657,10 +657,10 @@ class Store(contextlib.AbstractContextManager):
              retries: int = 0, retry_after: float = 0, start_by: float = 0, slack: float | None = None, keep: float = 0,
              hold_crashed: bool = False, ttl: float | None = None, label: str | None = None) -> Iterator[Job]:
         """Work that is to succeed once, or once per period: `with store.once('report', per=86400, at='03:00') as job`.
-        If job, it is ours to do: an exception is on record as a failure then, unless it is none of Exception, as
-        Ctrl-C. Else job.outcome and job.text say what became of it. After a failure the next `with`, on any machine,
-        is the next attempt, if there are retries; wait=math.inf waits for that, too. What the options mean,
-        holdfast/once.h says; slack=0 is none."""
+        If job, it is ours to do: an exception is on record as a failure then, unless it is no Exception, Ctrl-C for
+        instance. Else job.outcome and job.text say what became of it. After a failure the next `with`, on any machine,
+        is the next attempt, if there are retries; wait=math.inf waits for that, too. holdfast/once.h says what the
+        options mean; slack=0 is none."""
         core, once, name, ending = self._core, c_void_p(), _bytes(key, 'a lock name'), _NOT_STARTED
         job = Job(self, Hold(core))
         job._hold.over, job._hold.struct.name, job._hold.end = True, name, partial(lib.hf_once_close, once)
