@@ -28,7 +28,7 @@
 # A test learns the build it is to look at from BUILD (a folder) and HOLDFAST (the program). With
 # CI=true a test that was skipped counts as a failure. TESTS_AT_ONCE says how many run at the same time.
 # TESTS_EAGER=1: each begins at once, however busy the machine is.
-# TESTS_LIMIT_S: after so many seconds a test is taken for one that hangs, and ended (SIGALRM); 1500 by default.
+# TESTS_LIMIT_S: after that many seconds a test is taken for one that hangs, and ended (SIGALRM); 1500 by default.
 # TESTS_TIMES is a file for what each test took: user and system time, with that of all it waited for (what
 # prove --timer tells of one is also of those beside it).
 set -u

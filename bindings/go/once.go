@@ -69,7 +69,7 @@ func (s *Store) Once(ctx context.Context, key string, options OnceOptions, body 
 	return result, err
 }
 
-// turn runs body, and puts on record what became of it, also if it panics.
+// turn runs body, and puts on record what became of it, even if it panics.
 func (s *Store) turn(ctx context.Context, key string, once *C.struct_hf_once, body func(context.Context, *Job) error) (err error) {
 	hf, ending := C.hf_once_lease(once), C.enum_hf_once_ending(C.HF_ONCE_END_FAILURE)
 	h := holds.Get().(*hold)

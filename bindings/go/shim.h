@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* What is wanted: one of so many names, or all of them. */
+/* What is wanted: one of count names, or all of them. */
 struct want {
     size_t count;
     bool all, no_keeper, spread;

@@ -73,7 +73,7 @@ static void *must(void *memory)
     return memory;
 }
 
-/* A row of a reply: numbers, a text, bytes; and so many more that the next one is aligned. */
+/* A row of a reply: numbers, a text, bytes; and padding, so that the next one is aligned. */
 struct row {
     int64_t n[4];
     size_t text_len, data_len;

@@ -112,7 +112,7 @@ check 'each as the schema says' fits_schema "$dir/live"
 kill -TERM "$watcher"
 { wait "$watcher"; } 2>/dev/null
 
-# Arguments and stores that are none.
+# Arguments and stores that make no sense.
 run holdfast explain
 refused 64 'which lock?' 'no name'
 run holdfast explain ''

@@ -134,7 +134,7 @@ has_watchdog() {
     [ -n "$(watchdog_of "$1")" ]
 }
 
-lines() { # FILE COUNT : has it so many lines?
+lines() { # FILE COUNT : has it that many lines?
     [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# `holdfast odds`: the well-known case, the third column, and numbers that are none.
+# `holdfast odds`: the well-known case, the third column, and what is not a number.
 set -u
 . "$(dirname "$0")/cmd.sh"
 
@@ -48,7 +48,7 @@ for words in '0.01% 10000/s' '1/10000 600000/m' '0.0001 36000000/h' '.0001 86400
     is "$out" "$same" "$words is the same"
 done
 
-# Numbers that are none.
+# What is not a number.
 for pause in nan inf -1 2 101% 1e300 0x1 e5 1e 1/0 1/ '' ' 1e-4' '1e-4 ' 1/3x 1e-4/s; do
     run holdfast odds --ttl 10s --pause="$pause" --rate 1/s
     refused 64 "is not a share" "--pause '$pause'"

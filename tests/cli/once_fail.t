@@ -82,7 +82,7 @@ run "$hf" once -w 300ms --retries 1 --retry-after 1h later -- true
 is "$rc" 75 'nor does -w longer than it says'
 kill -TERM "$pid"
 
-# The retries are those of the slot, also for one who waited for the first attempt.
+# The retries are those of the slot, even for one who waited for the first attempt.
 mkfifo "$dir/count"
 start "$hf" once --retries 1 --retry-after 500ms counted -- sh -c "echo x >>$dir/counted; read -r _ <$dir/count; exit 3" 2>/dev/null
 first=$pid

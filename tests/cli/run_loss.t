@@ -4,8 +4,8 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# In the command's shell: ends the lease behind the supervisor's back, who hears of it with the
-# next renewal.
+# In the command's shell: ends the lease behind the back of the supervisor, which hears of it with
+# the next renewal.
 cat >"$dir/lose" <<END
 owner=\$(printf '%s' "\${HOLDFAST_HELD##* }" | cut -d, -f3)
 HOLDFAST_OWNER=\$owner $hf release "\$HOLDFAST_NAME"

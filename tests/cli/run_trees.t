@@ -7,7 +7,7 @@ set -u
 tool=${BUILD:-build}/tests/tools/tool_tree
 case $tool in /*) ;; *) tool=$PWD/$tool ;; esac
 
-# Who of the tree is alive, the moment the lock is ours.
+# Which processes of the tree are alive, the moment the lock is ours.
 cat >"$dir/survivors" <<END
 for pid in \$(cat $dir/tree); do
     grep -q '^State:.[^ZX]' /proc/\$pid/status 2>/dev/null && echo \$pid

@@ -3,7 +3,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-waiting() { # COUNT : do so many wait for the job?
+waiting() { # COUNT : do that many wait for the job?
     "$hf" status job --json | grep -q "\"waiters\": $1,"
 }
 

@@ -23,7 +23,7 @@ done
 true
 END
 
-# A waiter that looks, the moment it holds the lock, who of the first tree is still alive.
+# A waiter that looks, the moment it holds the lock, which processes of the first tree are still alive.
 next_holder() {
     run "$hf" run -w 60s job -- bash "$dir/survivors"
     is "$rc" 0 "$1: the next holder gets the lock"

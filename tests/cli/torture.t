@@ -84,7 +84,7 @@ kill -KILL "$pid"
 check 'KILL: its workers, and who cleans up, end' within 20 gone $children
 check 'KILL: nothing is left' within 20 nothing_left # of workers that were begun meanwhile, too
 
-# Stores that are down, or hang; arguments that are none.
+# Stores that are down, or hang; arguments that make no sense.
 run holdfast --store redis://127.0.0.1:1 torture
 is "$rc" 69 'a store that is down'
 run holdfast torture --for 0

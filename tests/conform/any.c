@@ -358,7 +358,7 @@ static void any_passes_on_what_it_does_not_need(void **state)
     client_close(store);
 }
 
-/* Who came first is served first, in whichever queue it stands. */
+/* Whoever came first is served first, in whichever queue it stands. */
 static void any_keeps_its_place(void **state)
 {
     struct hf_store_base *store = client_open();

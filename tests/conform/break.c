@@ -283,7 +283,7 @@ static void now_ends_it_at_once(void **state)
     client_close(other);
 }
 
-/* Each holder hears who broke its hold, also if it asks when the next ones were broken, too. */
+/* Each holder hears who broke its hold, even if it asks when the next ones were broken, too. */
 static void now_again_and_again_is_told_to_all(void **state)
 {
     struct hf_store_base *store = client_open();

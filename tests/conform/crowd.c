@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CROWD_MS     2000 /* how long a crowd works; longer, if the machine is busy, until */
-#define HOLDS_MIN    11   /* it has held the lock so often */
+#define CROWD_MS     2000 /* how long a crowd works; longer, if the machine is busy, until ... */
+#define HOLDS_MIN    11   /* ... it has held the lock this often */
 #define SLEEPERS_MAX 1    /* each stops everybody for a ttl */
 
 /* What all of a crowd see of one lock. */

@@ -196,7 +196,7 @@ static bool keep_times(const struct hf_lock_info *info, void *data)
     return true;
 }
 
-/* What is told of the last renewal is true, also of one that changed the ttl. A store may tell
+/* What is told of the last renewal is true, even of one that changed the ttl. A store may tell
  * nothing. */
 static bool tells_renewal(struct hf_store_base *store, const struct hold *hold)
 {

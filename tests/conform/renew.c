@@ -119,7 +119,7 @@ static void a_look_extends_nothing(void **state)
     end_ns = hf__now_ns() + hold.ttl_ms * HF__NS_PER_MS; /* it was granted before the answer came */
     while (look_until_answered(store, &hold, until_ns) == HF_OK) {
         assert_true(hold.grant.remaining_ms <= (int64_t)conform.short_ttl_ms);
-        /* Who stands between counts what it took to ask, which is not always the same. */
+        /* A server in between counts what it took to ask, which is not always the same. */
         assert_true(hold.grant.remaining_ms <= last_ms ||
                     hold.grant.sent_at_ns + hold.grant.remaining_ms * HF__NS_PER_MS <= end_ns);
         assert_true(hold.grant.remaining_ms >= 0);

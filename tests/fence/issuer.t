@@ -1,5 +1,5 @@
 #!/bin/bash
-# The issuer of a token is the store, not its URL: a directory under any path, also after a reboot or a
+# The issuer of a token is the store, not its URL: a directory under any path, even after a reboot or a
 # bind mount, and a store that cannot be asked.
 set -u
 # shellcheck source=tests/cli/lib.sh

@@ -13,7 +13,7 @@ break_run "$url" 6s
 break_now "$url" 3000
 break_twice "$url" 20000
 
-# Who and why stand in a file of their own; without it, it is broken all the same.
+# By whom and why stands in a file of its own; without that, the hold is broken all the same.
 client c "$url"
 ask c acquire 0 seen 20000 0 free
 token=$(token)

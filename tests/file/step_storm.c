@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define STUCK_MS  20000 /* a wait that takes this long means a queue that is stuck */
-#define KILL_ODDS 3000  /* one step in so many */
+#define KILL_ODDS 3000  /* one step in this many */
 #define STOP_ODDS 2000
 #define HOLD_ODDS 40
 

@@ -9,7 +9,7 @@ set -u
 url=file:$dir/store
 
 # shellcheck disable=SC2317 # storm calls it
-# A passer-by is stopped at a random instant, also in the middle of a change, and goes on or dies.
+# A passer-by is stopped at a random instant, perhaps in the middle of a change, and goes on or dies.
 passer_by() {
     local pid
     "$hf" --store "$url" list >/dev/null 2>&1

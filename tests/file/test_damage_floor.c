@@ -103,7 +103,7 @@ static void no_floor(void **state)
     usable(sample.dir, &sample);
 }
 
-/* "Tokens from now on are above `above`", also if there was nothing else to repair. */
+/* "Tokens from now on are above `above`", even if there was nothing else to repair. */
 static void repair_above(void **state)
 {
     struct sample sample = make_sample();

@@ -145,7 +145,7 @@ static void shared_by_a_group(void **state)
         print_message("# skipped: not root\n");
         skip();
     }
-    for (long round = 0; round < kit_rounds(30); round++) { /* who is first is made anew */
+    for (long round = 0; round < kit_rounds(30); round++) { /* each time anybody may be first */
         const char *dir = kit_dir();
         struct member members[2] = {{dir, USER_1}, {dir, USER_2}};
         pid_t pids[2];

@@ -250,7 +250,7 @@ static void keep_looking(void *data)
     kit_close(base);
 }
 
-/* Also while somebody looks all the time: a look must not disturb the line. */
+/* Even while somebody looks all the time: a look must not disturb the line. */
 static void cancel_storm(void **state)
 {
     struct part parts[9];

@@ -8,7 +8,7 @@
   used      409: the owner was used before
   busy      423, as it should be
   far       granted, and after_ms is an hour
-  half      granted with a token that is none
+  half      granted with something that is not a token
   broken    a stream that ends without a verdict
   page      a stream that turns out to be a page
   kept      a stream: waits for 3s, then grants

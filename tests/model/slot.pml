@@ -49,7 +49,7 @@ bool depth; /* page 0 was split */
 /* Ghosts. */
 bool dead[N + 1];
 byte holds[N + 1];   /* the name       */
-byte renewed[N + 1]; /* so often       */
+byte renewed[N + 1]; /* how often      */
 byte highest[4];     /* token of each name */
 byte kills = KILLS;
 

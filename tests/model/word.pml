@@ -285,7 +285,7 @@ inline take(k)
             fi
         :: else ->
             d_step {
-                live = (k != NONE && live == k -> k + 1 : tail); /* who was passed over draws again */
+                live = (k != NONE && live == k -> k + 1 : tail); /* those passed over draw again */
                 got = take_fits(w);
                 if
                 :: got ->

@@ -72,7 +72,7 @@ def command_misbehaves(d, client):
     write(client, "good", "good")
 
     def again(where="attempts > 0"):
-        """Pauses double, also of those that only waited behind one that misbehaves: not here."""
+        """Pauses double, even those of messages that only waited behind one that misbehaves: not here."""
         for (uid,) in rows(client, "uid", where):
             outbox("retry", "--db", url(d), "--reason", "test", str(uid))
         return True
@@ -128,7 +128,7 @@ def other_encoding(d, client):
 
 
 def lenient_json(d, client):
-    """MariaDB takes for JSON what is none. A command gets JSON all the same."""
+    """MariaDB accepts as JSON what is not JSON. A command gets JSON all the same."""
     if d != "mariadb":
         return
     receiver = Receiver()

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Three thousand holds of one process: renewed in few statements, none of them late, also when somebody
+# Three thousand holds of one process: renewed in few statements, none of them late, even when somebody
 # sits on the row of one. And listings among many locks.
 # run: first
 # run: once

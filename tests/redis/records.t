@@ -1,5 +1,5 @@
 #!/bin/bash
-# Records: who cannot write them any more, what comes late, what is kept where, and for how long.
+# Records: holders that cannot write them any more, writes that come late, what is kept where, and for how long.
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

@@ -87,7 +87,7 @@ is "$code" 409 'an acquire that comes behind its own release takes nothing'
 for i in 1 2 3; do
     call POST /v1/acquire "{\"name\": \"many/$i\", \"owner\": \"$(new_owner)\", \"ttl_ms\": 30000}"
 done
-sleep 1.1 # a listing is good for so long
+sleep 1.1 # longer than a listing is good
 call GET '/v1/locks?prefix=many/&limit=2'
 is "$code $(jq '.locks | length' <<<"$answer") $(field more)" '200 2 1' 'a limit, and how many there are more'
 call GET '/v1/store'

@@ -12,7 +12,7 @@ o=$(new_owner)
 token=$(post acquire "{\"name\": \"job\", \"owner\": \"$o\", \"ttl_ms\": 60000}" | jq -r .token)
 above "$token" 0 'a lock is held'
 is "$(get readyz | jq -c .ready)" true 'the store answers'
-sleep 1.1 # an answer is good for so long
+sleep 1.1 # longer than an answer is good
 kill -STOP "$(pid r)"
 
 curl -sS -m 20 -o "$dir/ready" -w '%{http_code}' --unix-socket "$sock" http://localhost/readyz >"$dir/ready.code" &

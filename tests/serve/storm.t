@@ -66,8 +66,8 @@ build_mutant() {
             build/holdfast build/stores/{holdfast-serve,http.so,redis.so} build/tests/tools/tool_storm
 }
 
-# caught MUTANT PERCENT FIGURE... : the storm with that mistake in the sources, and so many answers delayed; one of the
-# figures is not 0
+# caught MUTANT PERCENT FIGURE... : the storm with that mistake in the sources, and PERCENT of the answers delayed; one
+# of the figures is not 0
 caught() {
     local mutant=$1 late=$2 figure found=
     shift 2

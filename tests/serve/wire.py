@@ -52,7 +52,7 @@ def request(method, path, body=None, headers="", host="localhost"):
 
 
 def drip(s, data, seconds):
-    """A byte every so often; how long it went until the server had enough."""
+    """A byte now and then; how long it went until the server had enough."""
     began = time.monotonic()
     try:
         for byte in data:

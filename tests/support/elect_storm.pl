@@ -130,7 +130,7 @@ sub fault {
     # With one of those frozen who end a command, the other one must live: no more is promised.
     return if !$pid{$i} || $frozen_until{$i} > now();
     my @kinds = sort keys %act;
-    # Short terms make the pauses longer: who had two of them begins anew.
+    # Short terms make the pauses longer: a candidate that had two of them begins anew.
     my $kind = $soft{$i} >= SOFT_MAX && $act{kill} ? (rand() < 0.5 ? 'kill' : 'end') : $kinds[int(rand(@kinds))];
     $soft{$i}++;
     $faults{$kind}++;

@@ -143,7 +143,7 @@ enum hf_status kit_drop(struct hf_store_base *base, const struct kit_hold *hold,
 uint64_t kit_pair(struct hf_store_base *base, const char *name);
 /* How many wait for a lock. */
 uint64_t kit_waiters(struct hf_store_base *base, const char *name);
-/* Waits until so many do, and their holder knows. */
+/* Waits until count of them do, and their holder knows. */
 void kit_until_waiting(struct hf_store_base *base, const char *name, uint64_t count);
 /* The status is `want`; says what it was and the text otherwise. */
 void kit_expect(enum hf_status got, enum hf_status want, const struct hf_error *err);

@@ -6,7 +6,7 @@
 #
 #   keys=4         jobs at the same time, five servers each        servers=5
 #   slots=5        borders                                         period=12 (s)
-#   skew=83 (ms)   a server fires so much early or late at most, drawn anew each time
+#   skew=83 (ms)   a server fires at most this early or late, drawn anew each time
 #   slack=125 (ms) as it is given to once                          ttl=2000 (ms)
 #   strikes=3      servers struck per slot and key at most, so that somebody is left
 #   start=         --start-by, in s; default: the period. A server that is restarted every few seconds, and is in
@@ -209,7 +209,7 @@ for my $key (1 .. $o{keys}) {
         push @breaches, join '; ', "$o{name}$key $slot: $got times", @$by if $got != 1;
     }
 }
-# A server that was put off for so long, or a store whose clock was, means the slot before the first, or after the last:
+# A server that was put off for long, or a store whose clock was, means the slot before the first, or after the last:
 # that one may be done as well, once.
 my $others = keys %effects;
 my %beside = map { slot_name($first + $_ * $o{period}) => 1 } -1, $o{slots};

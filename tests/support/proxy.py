@@ -10,7 +10,7 @@ line:
   mode drop [WHICH] close the connection when a request comes (that the pattern WHICH is found in),
                     without forwarding it
   mode hold WHICH   keep back a request that the pattern WHICH is found in, and all behind it on its
-                    connection, also when the client has given up, until
+                    connection, even when the client has given up, until
   held              how many requests are; and
   let               which sends what was kept back, waits for the server's answers, and tells to how
                     many requests

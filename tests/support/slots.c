@@ -28,7 +28,7 @@ struct board {
     atomic_llong granted_ns[CROWD + 1]; /* when; 0: not yet */
     atomic_int turn[CROWD + 1];         /* in which turn: 1, 2, ... */
     atomic_int slot[CROWD + 1];
-    atomic_int done; /* so many of these turns give back what they have */
+    atomic_int done; /* how many of these turns give back what they have */
 };
 
 void slots_name(void)

@@ -151,7 +151,7 @@ static void one_round(struct storm *storm, struct hf_store *store, int self, str
         hold(storm, self, lock, lease, rng);
         give_back(storm, lock, lease);
     } else if (status == HF_UNKNOWN && storm->stops) {
-        /* stopped for so long that the grant was over before it was seen */
+        /* it was stopped until the grant was over, before it was seen */
     } else if (status != HF_BUSY || wait_ms == STUCK_MS) {
         breach(storm, "acquire of %s: %s: %s", storm_lock_name(lock), hf_status_name(status),
                err.text);

@@ -213,7 +213,7 @@ static void an_equal_number_is_not_ours(void **state)
     assert_int_equal(put(lease, "ours", NULL), HF_OK);
     assert_string_equal(look(world).value, "ours");
     assert_int_equal(look(world).number, 2);
-    /* Also if the first try had no answer. */
+    /* Even if the first try had no answer. */
     assert_int_equal(put(adopted, "them", NULL), HF_OK);
     fault(world, FAULT_RECORD_PUT, (struct fault){.status = HF_UNKNOWN});
     assert_int_equal(put(lease, "ours", NULL), HF_OK);

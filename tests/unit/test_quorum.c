@@ -117,7 +117,7 @@ static void token_is_above_clocks_and_an_applied_guess(void **state)
 
 #define S_US 1000000LL
 
-/* A grant without the guess, by a node whose clock says so many seconds. */
+/* A grant without the guess, by a node whose clock says clock_s seconds. */
 static enum hf__quorum_action grant_at(struct hf__quorum *vote, unsigned node, uint64_t clock_s)
 {
     enum hf__quorum_action action =

@@ -51,7 +51,7 @@ static void scrape(void)
     world.said = x.response.body;
 }
 
-/* Scrapes until nothing is under way: until the store has been asked so often. */
+/* Scrapes until the store has been asked that often, and nothing is under way. */
 static void scrape_until_asked(size_t times)
 {
     for (int i = 0; i < 1000 && fake_count(world.fake, FAKE_LIST) < times; i++)

@@ -26,7 +26,7 @@ zk_ensemble e tickTime=2000 minSessionTimeout=100
 # Whether a session ends between two reports depends on when the leader began: hence several leaders. A machine that
 # is busy for half a second costs holds whatever the leader hears: hence three tries. That no two overlap is no
 # matter of tries.
-holds() { # TTL_MS HELD LOST : at least so many of 36 are granted, and fewer are lost
+holds() { # TTL_MS HELD LOST : of 36 at least HELD are granted, and fewer than LOST are lost
     local i followers=() overlapped=0
     for i in 1 2 3; do
         [ "$(zk_mode "e$i")" != follower ] || followers+=("e$i")

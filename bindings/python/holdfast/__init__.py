@@ -182,7 +182,7 @@ class Core(Handle):
 
     def __init__(self) -> None:
         self.over, self.pid, self.inside, self.handle = False, os.getpid(), set(), c_void_p()
-        self.once = iter((self.handle,))  # who closes it draws it, in one step
+        self.once = iter((self.handle,))  # whoever closes it draws it, in one step
         self.cancels: set[weakref.ref[Cancel]] = set()
         self.pool: list[Hold] = []  # that served, and will serve again
         self.start: Callable[..., object] = start_new_thread

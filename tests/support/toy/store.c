@@ -22,7 +22,7 @@ struct row {
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
     char label[HF_LABEL_MAX + 1];
-    uint64_t token; /* the last one, also of a lock that is free */
+    uint64_t token; /* the last one, even of a lock that is free */
     uint32_t ttl_ms;
     int64_t end_ns; /* 0: free */
 };
