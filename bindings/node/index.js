@@ -1,7 +1,7 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const [OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, ONCE, BEGIN, END, RELEASE, RENEW, PUT, LOOK, CANCEL, EXIT] = Array(17).keys();
+const [OPEN, ANY, ALL, LIST, LEADER, BREAK, LOCK, BEGIN, END, CLOSE, RELEASE, RENEW, PUT, ONCE, LOOK, WATCH, CANCEL, EXIT] = Array(18).keys();
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
 const OUTCOMES = ['open', 'run', 'done', 'failed', 'late', 'held'];
 const [SUCCESS, FAILURE, CUT_OFF] = [1, 2, 3]; // how a turn of once() ends
@@ -24,16 +24,12 @@ if (has[0] !== needs[0] || has[1] < needs[1])
         `version, and libholdfast.so.0 is ${native.version}`);
 
 // A reply is rows of four numbers, a text and bytes; the last one tells how the call ended. No row at all: NoMemory.
-const viewsOf = (buffer) => [new BigInt64Array(buffer), Buffer.from(buffer)];
-const [given, shared, none] = [new Float64Array(native.area), viewsOf(native.area), Buffer.alloc(0)];
 function rowsOf(reply) {
-    const [cells, chars] = typeof reply === 'number' ? shared : viewsOf(reply);
-    const rows = [];
-    for (let at = 0; at < (reply.byteLength ?? reply);) {
+    const [cells, rows] = [new BigInt64Array(reply.buffer, reply.byteOffset, reply.length / 8), []];
+    for (let at = 0; at < reply.length;) {
         const [i, data] = [at / 8, at + 48 + Number(cells[at / 8 + 4])];
         const end = data + Number(cells[i + 5]);
-        rows.push([cells[i], cells[i + 1], cells[i + 2], cells[i + 3], chars.utf8Slice(at + 48, data),
-            end > data ? Buffer.from(chars.subarray(data, end)) : none]);
+        rows.push([...cells.subarray(i, i + 4), reply.utf8Slice(at + 48, data), reply.subarray(data, end)]);
         at = (end + 7) & ~7;
     }
     return rows;
@@ -47,36 +43,23 @@ function errorOf([status, loss, retryAfter, , text] = [12n], signal = undefined)
     return error;
 }
 
-const LOOKS_MAX = 20; // how often the event loop stands still for an answer before it goes round
-let [last, looks] = [0, 0];
-const waiting = new Map(); // for replies, by the number of the call; and for the loss of leases
-native.heard = (id, reply) => waiting.get(id)?.(rowsOf(reply));
-function begin(op, id = 0, handle = 0, { numbers = [], words = '', data } = {}) {
-    const all = [op, id, handle, looks <= LOOKS_MAX ? 1 : 0, ...numbers];
-    for (let i = 0; i < 13; i++) given[i] = all[i] ?? 0;
-    const reply = native.call(words, data);
-    return reply === undefined ? undefined : rowsOf(reply);
-}
-process.once('exit', () => begin(EXIT));
+let last = 0;
+const lost = new Map(); // what is to be done when a lease is lost, by its handle
+const begin = (op, id, handle = 0, { numbers = [], words = '', data } = {}) => native.call(Float64Array.of(op, id, handle, ...numbers), words, data);
+native.heard = (handle) => setImmediate(() => lost.get(handle)?.()); // what it leads to may end the environment
+process.once('exit', () => begin(EXIT, 0));
 
-// A lock near by is answered at once; else the reply comes from another thread.
-async function call(op, handle, options = {}, pending = new Map()) {
+// A lock near by is answered at once; else there is a promise of the reply, which another thread keeps.
+async function call(op, handle, options = {}, pending = new Map(), id = ++last) {
     const { signal, warn } = options;
     if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
-    const id = ++last;
-    const lastLook = (op === LOCK || op === RELEASE) && ++looks === LOOKS_MAX;
-    const round = lastLook ? new Promise(setImmediate).then(() => { looks = 0; }) : undefined;
-    let rows = begin(op, id, handle, options);
-    if (rows === undefined) {
-        const cancel = () => begin(CANCEL, id);
-        signal?.addEventListener('abort', cancel);
-        pending.set(id, new Promise((resolve) => waiting.set(id, resolve)));
-        rows = await pending.get(id);
-        waiting.delete(id);
-        pending.delete(id);
-        signal?.removeEventListener('abort', cancel);
-    }
-    if (round) await round;
+    const cancel = () => begin(CANCEL, id);
+    const reply = begin(op, id, handle, options);
+    pending.set(id, reply);
+    signal?.addEventListener('abort', cancel);
+    const rows = rowsOf(await reply);
+    signal?.removeEventListener('abort', cancel);
+    pending.delete(id);
     const end = rows.pop();
     if (end?.[0] !== 0n) throw errorOf(end, signal);
     if (warn && end[4]) process.emitWarning(end[4], 'HoldfastWarning');
@@ -115,12 +98,12 @@ class Handle {
         if (this[own].ended) throw new Invalid(this[own].what + this[own].over);
         return this[own].handle;
     }
-    [ask](op, options) { return call(op, this[live], options, this[own].pending); }
+    [ask](op, options, id) { return call(op, this[live], options, this[own].pending, id); }
     [asyncDispose]() { return (this[own].ended ??= this.#end()); }
     async #end() {
         const { op, handle, target, pending, options } = this[own];
         forgotten.unregister(this);
-        waiting.delete(-handle);
+        lost.delete(handle);
         if (op === CLOSE) for (const id of pending.keys()) begin(CANCEL, id);
         if (pending.size > 0) await Promise.all(pending.values());
         return call(op, target, options);
@@ -146,7 +129,7 @@ class Lease extends Handle {
         this.token = token;
     }
     #look() {
-        const [[left], end] = begin(LOOK, 0, this[live]);
+        const [[left], end] = rowsOf(begin(LOOK, 0, this[live]));
         return { left, error: end[0] === 0n ? undefined : errorOf(end) };
     }
     #hear() {
@@ -157,8 +140,10 @@ class Lease extends Handle {
     get loss() { return this.#look().error?.reason; }
     get signal() {
         if (this.#abort === undefined) {
+            const [end] = rowsOf(begin(WATCH, 0, this[live]));
+            if (end[0] !== 0n) throw errorOf(end);
             const weak = new WeakRef(this);
-            waiting.set(-this[live], () => weak.deref()?.#hear());
+            lost.set(this[live], () => weak.deref()?.#hear());
             this.#abort = abortOf(this);
             this.#hear();
         }
@@ -180,8 +165,6 @@ class Lease extends Handle {
 
 // What once() lends to the work: the lock, while it is ours. What was opened for it is closed if nobody ends the work.
 class Turn extends Lease {
-    slot;
-    output = '';
     async [asyncDispose]() { throw new Invalid(`${this[own].what}: it is given back when the work is over`); }
     async [end](ending) {
         Object.assign(this[own], { op: END, options: { numbers: [ending], data: Buffer.from(this.output), warn: true } });
@@ -255,15 +238,17 @@ class Store extends Handle {
     }
     async once(key, { per = 0, at = '', tz = '', slack = 0, startBy = 0, keep = 0, retryAfter = 0, retries = 0, holdCrashed = false,
         ttl, wait = 0, label = '', signal } = {}, work) {
-        const words = wordsOf({ 'a label': label, 'a key': key, at, tz });
-        const numbers = Object.entries({ per, startBy, keep, retryAfter, retries }).map(([what, value]) => ms(value, what));
-        numbers.unshift(ttlMs(ttl), waitMs(wait), slack < 0 ? -1 : ms(slack, 'slack'), holdCrashed ? 1 : 0);
-        let rows = await this[ask](ONCE, { words, numbers, signal, warn: true });
-        const target = Number(rows[0][0]);
-        let [ran, value] = [false, undefined];
+        const words = wordsOf({ 'a key': key, at, tz, 'a label': label });
+        const numbers = [ms(per, 'per'), slack < 0 ? -1 : ms(slack, 'slack'), ms(startBy, 'startBy'), ms(keep, 'keep'), ms(retryAfter, 'retryAfter'),
+            ms(retries, 'retries'), holdCrashed ? 1 : 0, ttlMs(ttl), waitMs(wait)];
+        const id = ++last; // by which the wait of each turn is ended, too
+        const [[handle]] = await this[ask](ONCE, { words, numbers, signal }, id);
+        const target = Number(handle);
+        let rows, value, ran = false;
+        const next = async () => call(BEGIN, target, { signal: ran ? undefined : signal, warn: true }, this[own].pending, id);
         try {
-            for (; rows[0][2] !== 0n; rows = await call(BEGIN, target, { signal: ran ? undefined : signal }, this[own].pending)) {
-                const turn = Object.assign(new Turn(this, key, rows[0][2], rows[0][3]), { slot: rows[0][4] });
+            while ((rows = await next())[0][0] === 1n) {
+                const turn = Object.assign(new Turn(this, key, rows[0][1], rows[0][2]), { slot: rows[0][4], output: '' });
                 Object.assign(turn[own], { op: CLOSE, target });
                 try {
                     value = await work(turn);
@@ -274,7 +259,7 @@ class Store extends Handle {
                 }
                 if (ran) await turn[end](SUCCESS);
             }
-            const [[, outcome, , , slot, text], [token, since, , , by, output] = [0n, -1n, 0, 0, '', none]] = rows;
+            const [[outcome, , , , slot, text], [token, since, , , by, output] = [0n, -1n, 0, 0, '', none]] = rows;
             return { outcome: OUTCOMES[outcome], ran, value, slot, by, text: String(text), token,
                 since: since < 0 ? null : dateOf(since), output };
         } finally {
