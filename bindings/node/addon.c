@@ -32,12 +32,9 @@ enum { ONCE = PUT + 1, LOOK, WATCH, CANCEL, EXIT };
 /* A call; then what it opened, if it did: index.js has the address. */
 struct job {
     double op, id, handle, n[9]; /* as index.js gives them */
-    struct job *next;
+    struct job *next, *in;       /* in, or lease: what it is about, by its handle */
+    struct hf_lease *lease;
     struct addon *addon;
-    union { /* what it is about */
-        struct job *in;
-        struct hf_lease *lease;
-    };
     struct hf_store *store;
     struct hf_once *once;
     int cancel_fd;
@@ -47,21 +44,19 @@ struct job {
     atomic_bool done;      /* by the thread */
     enum hf_loss loss;
     struct hf_error err;
-    char *reply, *data; /* reply: rows */
+    char *reply, *data; /* rows; what follows the first word */
     size_t reply_len, data_len, count;
     const char *words[HF_SEVERAL_MAX + 2]; /* a label, and names: one too many, and it is refused */
-    char text[];                           /* they are in here, each with its NUL */
+    char text[];                           /* they are in here, a NUL between them */
 };
 
 /* For the thread of the event loop alone, but done_fd. */
 struct addon {
-    napi_env env;
-    napi_ref exports;
-    napi_async_cleanup_hook_handle hook;
-    uv_poll_t poll;        /* of epoll_fd, */
+    uv_poll_t poll;        /* first: its address is the addon's. Of epoll_fd, */
     int epoll_fd, done_fd; /* which is of done_fd, written by threads, and of leases */
     unsigned looks;        /* since the event loop went round */
-    bool ended;
+    napi_env env;          /* NULL: nothing is begun any more */
+    napi_ref exports;
     struct job *jobs;
 };
 
@@ -131,7 +126,6 @@ static void discard(struct job *job)
     hf_close(job->store);
     if (job->cancel_fd > 0)
         (void)close(job->cancel_fd);
-    free(job->data);
     free(job->reply);
     free(job);
 }
@@ -144,12 +138,11 @@ static enum hf_status shut(struct job *job)
 
 static struct hf_acquire_options options_of(const struct job *job)
 {
-    const double *n = job->n;
-    /* In the order of its fields. */
-    struct hf_acquire_options o = {sizeof o,  n[0],      n[1], job->words[0], job->cancel_fd,
-                                   n[2] != 0, false,     NULL, NULL,          NULL,
-                                   NULL,      n[3] != 0, NULL};
+    struct hf_acquire_options o = {sizeof o, job->n[0], job->n[1], .label = job->words[0]};
 
+    o.cancel_fd = job->cancel_fd;
+    o.no_keeper = job->n[2] != 0;
+    o.spread = job->n[3] != 0;
     return o;
 }
 
@@ -159,14 +152,11 @@ static enum hf_status acquire(struct job *job)
     struct hf_acquire_options o = options_of(job);
     const char *const *names = job->words + 1;
     size_t count = job->count - 1, which;
-    enum hf_status status;
+    enum hf_status status =
+        job->op == ALL   ? hf_acquire_all(job->in->store, names, count, &o, got, &job->err)
+        : job->op == ANY ? hf_acquire_any(job->in->store, names, count, &o, got, &which, &job->err)
+                         : hf_end_acquire(job->call, got, &job->err);
 
-    if (job->op == ALL)
-        status = hf_acquire_all(job->in->store, names, count, &o, got, &job->err);
-    else if (job->op == ANY)
-        status = hf_acquire_any(job->in->store, names, count, &o, got, &which, &job->err);
-    else
-        status = hf_end_acquire(job->call, got, &job->err);
     for (size_t i = 0; i < count && got[i] != NULL; i++)
         add(job, (struct row){.n = {(intptr_t)got[i], hf_lease_token(got[i])}},
             hf_lease_name(got[i]), "");
@@ -178,9 +168,9 @@ static enum hf_status open_once(struct job *job)
     const char *const *w = job->words;
     const double *n = job->n;
     /* In the order of its fields. */
-    struct hf_once_options o = {sizeof o, n[0],      w[1], w[2],           n[1], n[2], n[3], n[4],
-                                n[5],     n[6] != 0, n[7], job->cancel_fd, n[8], w[3], NULL, NULL,
-                                NULL,     NULL,      0};
+    struct hf_once_options o = {
+        sizeof o,       n[0], w[1], w[2], n[1], n[2], n[3], n[4], (int64_t)n[5], n[6] != 0, n[7],
+        job->cancel_fd, n[8], w[3], NULL, NULL, NULL, NULL, 0};
 
     add(job, (struct row){.n = {(intptr_t)job}}, "", "");
     return hf_once_open(job->in->store, w[0], &o, &job->once, &job->err);
@@ -205,9 +195,9 @@ static enum hf_status begin_turn(struct job *job)
 
 static enum hf_status end_turn(struct job *job)
 {
-    enum hf_once_ending ending = (enum hf_once_ending)job->n[0];
-    enum hf_status status = hf_once_end(job->in->once, ending, ending != HF_ONCE_END_SUCCESS,
-                                        job->data, job->data_len, &job->err);
+    enum hf_status status =
+        hf_once_end(job->in->once, (enum hf_once_ending)job->n[0], job->n[0] != HF_ONCE_END_SUCCESS,
+                    job->data, job->data_len, &job->err);
 
     add(job, (struct row){.n = {hf_once_outcome(job->in->once)}}, "", "");
     return status;
@@ -215,9 +205,7 @@ static enum hf_status end_turn(struct job *job)
 
 static enum hf_status list(struct job *job)
 {
-    const char *const *words = job->words;
-
-    return hf_record_list(job->in->store, words[0], words[1], add_record, job, &job->err);
+    return hf_record_list(job->in->store, job->words[0], job->words[1], add_record, job, &job->err);
 }
 
 static enum hf_status leader(struct job *job)
@@ -258,7 +246,7 @@ static enum hf_status look(struct job *job)
 /* index.js is to hear of its loss, until the library closes the descriptor with the lease. */
 static enum hf_status watch(struct job *job)
 {
-    struct epoll_event event = {EPOLLIN | EPOLLONESHOT, {.ptr = job->lease}};
+    struct epoll_event event = {EPOLLIN | EPOLLET, {.ptr = job->lease}};
     int fd = hf_lease_fd(job->lease);
 
     return epoll_ctl(job->addon->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? HF_OK : HF_NOMEM;
@@ -274,23 +262,20 @@ static enum hf_status cancel(struct job *job)
 }
 
 /* Its thread is gone. */
-static napi_deferred finish(struct job *job)
+static void finish(struct job *job)
 {
-    napi_deferred promise = job->promise;
-
-    if (promise != NULL)
+    if (job->promise != NULL)
         (void)pthread_join(job->thread, NULL);
     job->promise = NULL;
-    return promise;
 }
 
 /* Waits are over, threads gone, and what is held is released. Nothing is begun any more. */
 static enum hf_status end(struct job *every)
 {
-    every->addon->ended = true;
+    every->addon->env = NULL;
     (void)cancel(every);
     for (struct job *job = every->addon->jobs; job != NULL; job = job->next)
-        (void)finish(job);
+        finish(job);
     for (struct job *job = every->addon->jobs; job != NULL; job = job->next) {
         hf_close(job->store);
         job->store = NULL;
@@ -339,28 +324,29 @@ static bool begin(struct addon *addon, struct job *job)
                                hf_call_answered(job->call, LOOK_US));
 }
 
-/* Of call(numbers, words, data). */
-static struct job *read_job(napi_env env, struct addon *addon, const napi_value args[3])
+/* Of call(numbers, text). */
+static struct job *read_job(napi_env env, struct addon *addon, const napi_value args[2])
 {
     struct job *job;
     size_t count, len;
-    void *numbers, *data;
+    void *numbers, *text;
 
-    napi_get_value_string_utf8(env, args[1], NULL, 0, &len);
-    job = must(calloc(1, sizeof *job + len + 1));
     napi_get_typedarray_info(env, args[0], NULL, &count, &numbers, NULL, NULL);
+    napi_get_buffer_info(env, args[1], &text, &len);
+    job = must(calloc(1, sizeof *job + len + 1));
     memcpy(job, numbers, count * sizeof(double));
+    memcpy(job->text, text, len);
     job->in = (void *)(intptr_t)job->handle;
+    job->lease = (void *)job->in;
     job->addon = addon;
     job->next = addon->jobs;
     addon->jobs = job;
-    napi_get_value_string_utf8(env, args[1], job->text, len + 1, &len);
     for (char *word = job->text; word <= job->text + len && job->count < HF_SEVERAL_MAX + 2;) {
         job->words[job->count++] = *word != 0 ? word : NULL;
         word += strlen(word) + 1;
     }
-    if (napi_get_buffer_info(env, args[2], &data, &job->data_len) == napi_ok)
-        job->data = memcpy(must(malloc(job->data_len + 1)), data, job->data_len);
+    job->data = job->text + strlen(job->text) + 1;
+    job->data_len = job->text + len - job->data;
     while (job->cancel_fd == 0 && (job->op == ONCE || job->n[1] != 0))
         job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* 0 would mean none */
     return job;
@@ -380,14 +366,14 @@ static napi_value reply_of(napi_env env, struct job *job)
 /* The reply if it is there at once, or a promise. */
 static napi_value start(napi_env env, napi_callback_info info)
 {
-    napi_value args[3], promise;
-    size_t count = 3;
+    napi_value args[2], promise;
+    size_t count = 2;
     struct addon *addon;
     struct job *job;
 
     napi_get_cb_info(env, info, &count, args, NULL, (void **)&addon);
     job = read_job(env, addon, args);
-    if (job->cancel_fd < 0 || (addon->ended && job->op <= ONCE))
+    if (job->cancel_fd < 0 || (addon->env == NULL && job->op <= ONCE))
         return reply_of(env, job);
     if (begin(addon, job)) {
         do_job(job);
@@ -396,8 +382,7 @@ static napi_value start(napi_env env, napi_callback_info info)
         napi_create_promise(env, &job->promise, &promise);
         return promise;
     } else if (job->op >= LOCK && job->op <= RELEASE) {
-        if (job->cancel_fd > 0)
-            (void)eventfd_write(job->cancel_fd, 1);
+        (void)cancel(job);
         do_job(job);
     }
     return reply_of(env, job);
@@ -407,57 +392,57 @@ static napi_value start(napi_env env, napi_callback_info info)
  * are done. What follows from it runs later. */
 static void hear(uv_poll_t *poll, int status, int events)
 {
-    struct addon *addon = poll->data;
-    napi_env env = addon->env;
+    struct addon *addon = (struct addon *)poll;
     struct epoll_event found[16];
     int count = epoll_wait(addon->epoll_fd, found, 16, 0);
     napi_handle_scope scope;
     napi_value exports, heard, handle;
-    napi_deferred promise;
-    bool idle = true;
 
     (void)status, (void)events;
-    napi_open_handle_scope(env, &scope);
-    napi_get_reference_value(env, addon->exports, &exports);
-    napi_get_named_property(env, exports, "heard", &heard);
+    addon->looks = 0;
+    uv_unref((uv_handle_t *)poll);
+    napi_open_handle_scope(addon->env, &scope);
+    napi_get_reference_value(addon->env, addon->exports, &exports);
+    napi_get_named_property(addon->env, exports, "heard", &heard);
     while (count-- > 0) {
-        napi_create_int64(env, (intptr_t)found[count].data.ptr, &handle);
-        napi_call_function(env, exports, heard, 1, &handle, NULL);
+        napi_create_int64(addon->env, (intptr_t)found[count].data.ptr, &handle);
+        napi_call_function(addon->env, exports, heard, 1, &handle, NULL);
     }
     for (struct job *job = addon->jobs, *next; job != NULL; job = next) {
         next = job->next;
         if (atomic_exchange(&job->done, false)) {
-            promise = finish(job);
-            napi_resolve_deferred(env, promise, reply_of(env, job));
+            napi_deferred promise = job->promise;
+
+            finish(job);
+            napi_resolve_deferred(addon->env, promise, reply_of(addon->env, job));
         } else if (job->promise != NULL) {
-            idle = false;
+            uv_ref((uv_handle_t *)poll);
         }
     }
-    addon->looks = 0;
-    if (idle)
-        uv_unref((uv_handle_t *)poll);
-    napi_close_handle_scope(env, scope);
+    napi_close_handle_scope(addon->env, scope);
 }
 
 static void closed(uv_handle_t *poll)
 {
-    struct addon *addon = poll->data;
+    struct addon *addon = (struct addon *)poll;
 
     (void)close(addon->epoll_fd);
     (void)close(addon->done_fd);
-    napi_remove_async_cleanup_hook(addon->hook);
+    napi_remove_async_cleanup_hook(poll->data);
     free(addon);
 }
 
 static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
 {
     struct addon *addon = data;
-    struct job every = {.addon = addon};
+    struct epoll_event lost; /* leases that are watched: now all of them are lost */
 
-    (void)end(&every);
+    (void)end(&(struct job){.addon = addon});
     while (addon->jobs != NULL)
         discard(drop(addon->jobs));
-    addon->hook = hook;
+    while (epoll_wait(addon->epoll_fd, &lost, 1, 0) > 0)
+        hf_leave(lost.data.ptr);
+    addon->poll.data = hook;
     uv_close((uv_handle_t *)&addon->poll, closed);
 }
 
@@ -468,14 +453,12 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     napi_value value;
     uv_loop_t *loop;
 
-    addon->env = env;
-    addon->poll.data = addon;
     addon->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     addon->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     napi_get_uv_event_loop(env, &loop);
-    addon->ended = epoll_ctl(addon->epoll_fd, EPOLL_CTL_ADD, addon->done_fd, &done) != 0 ||
-                   uv_poll_init(loop, &addon->poll, addon->epoll_fd) != 0;
-    if (!addon->ended) {
+    if (epoll_ctl(addon->epoll_fd, EPOLL_CTL_ADD, addon->done_fd, &done) == 0 &&
+        uv_poll_init(loop, &addon->poll, addon->epoll_fd) == 0) {
+        addon->env = env;
         uv_poll_start(&addon->poll, UV_READABLE, hear);
         uv_unref((uv_handle_t *)&addon->poll);
         napi_add_async_cleanup_hook(env, tear_down, addon, NULL);

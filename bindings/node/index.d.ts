@@ -116,7 +116,7 @@ export interface Lease extends AsyncDisposable {
     /** Milliseconds of validity left; 0 once it is lost or released. */
     readonly remaining: number;
     readonly loss: Reason | undefined;
-    /** Aborted, with a Lost as its reason, when the lease is lost. */
+    /** Aborted, with a Lost as its reason, when the lease is lost. Throws NoMemory if no descriptor can be had to hear of that. */
     readonly signal: AbortSignal;
     /** Throws Lost once nothing remains: the line to put before a write. Asks no server. */
     check(): void;

@@ -26,11 +26,11 @@ if (has[0] !== needs[0] || has[1] < needs[1])
 // A reply is rows of four numbers, a text and bytes; the last one tells how the call ended. No row at all: NoMemory.
 function rowsOf(reply) {
     const [cells, rows] = [new BigInt64Array(reply.buffer, reply.byteOffset, reply.length / 8), []];
-    for (let at = 0; at < reply.length;) {
-        const [i, data] = [at / 8, at + 48 + Number(cells[at / 8 + 4])];
-        const end = data + Number(cells[i + 5]);
-        rows.push([...cells.subarray(i, i + 4), reply.utf8Slice(at + 48, data), reply.subarray(data, end)]);
-        at = (end + 7) & ~7;
+    for (let at = 0, end; at < reply.length; at = (end + 7) & ~7) {
+        const [a, b, c, d, text, data] = cells.subarray(at / 8, at / 8 + 6);
+        const middle = at + 48 + Number(text);
+        end = middle + Number(data);
+        rows.push([a, b, c, d, reply.utf8Slice(at + 48, middle), reply.subarray(middle, end)]);
     }
     return rows;
 }
@@ -44,14 +44,12 @@ function errorOf([status, loss, retryAfter, , text] = [12n], signal = undefined)
 }
 
 let last = 0;
-const lost = new Map(); // what is to be done when a lease is lost, by its handle
-const begin = (op, id, handle = 0, { numbers = [], words = '', data } = {}) => native.call(Float64Array.of(op, id, handle, ...numbers), words, data);
-native.heard = (handle) => setImmediate(() => lost.get(handle)?.()); // what it leads to may end the environment
+const watched = new Map(); // leases, by their handles
+const begin = (op, id, handle = 0, { numbers = [], words = '' } = {}) => native.call(Float64Array.of(op, id, handle, ...numbers), Buffer.from(words));
 process.once('exit', () => begin(EXIT, 0));
 
 // A lock near by is answered at once; else there is a promise of the reply, which another thread keeps.
-async function call(op, handle, options = {}, pending = new Map(), id = ++last) {
-    const { signal, warn } = options;
+async function call(op, handle, { signal, ...options } = {}, pending = new Map(), id = ++last) {
     if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
     const cancel = () => begin(CANCEL, id);
     const reply = begin(op, id, handle, options);
@@ -62,7 +60,7 @@ async function call(op, handle, options = {}, pending = new Map(), id = ++last) 
     pending.delete(id);
     const end = rows.pop();
     if (end?.[0] !== 0n) throw errorOf(end, signal);
-    if (warn && end[4]) process.emitWarning(end[4], 'HoldfastWarning');
+    if (end[4]) process.emitWarning(end[4], 'HoldfastWarning');
     return rows;
 }
 
@@ -89,8 +87,8 @@ const forgotten = new FinalizationRegistry(({ op, target, what, store, options }
 
 const [own, live, ask, end] = ['own', 'live', 'ask', 'end'].map(Symbol); // not for users, and not shown
 class Handle {
-    constructor(op, handle, what, over, store) {
-        const value = { op, handle: Number(handle), target: Number(handle), what, over, store, pending: new Map(), ended: undefined };
+    constructor(op, handle, what, over, store, target = handle) {
+        const value = { op, handle: Number(handle), target: Number(target), what, over, store, pending: new Map(), ended: undefined };
         Object.defineProperty(this, own, { value });
         forgotten.register(this, value, this);
     }
@@ -103,7 +101,7 @@ class Handle {
     async #end() {
         const { op, handle, target, pending, options } = this[own];
         forgotten.unregister(this);
-        lost.delete(handle);
+        watched.delete(handle);
         if (op === CLOSE) for (const id of pending.keys()) begin(CANCEL, id);
         if (pending.size > 0) await Promise.all(pending.values());
         return call(op, target, options);
@@ -114,19 +112,17 @@ class Handle {
 function abortOf(lease, signals = []) {
     const abort = new AbortController();
     Object.defineProperty(abort.signal, own, { value: lease });
-    for (const signal of signals) {
-        signal.addEventListener('abort', () => abort.abort(signal.reason));
-        if (signal.aborted) abort.abort(signal.reason);
-    }
+    for (const signal of signals) signal.addEventListener('abort', () => abort.abort(signal.reason));
+    for (const { reason } of signals.filter(({ aborted }) => aborted)) abort.abort(reason);
     return abort;
 }
 
 class Lease extends Handle {
+    static { native.heard = (handle) => setImmediate(() => watched.get(handle)?.deref()?.#hear()); } // what follows may end the environment
     #abort;
-    constructor(store, name, handle, token) {
-        super(RELEASE, handle, `lock "${name}" in store ${store.url}`, ': this lease was released', store);
-        this.name = name;
-        this.token = token;
+    constructor(store, name, handle, token, op = RELEASE, target = handle) {
+        super(op, handle, `lock "${name}" in store ${store.url}`, ': this lease was released', store, target);
+        Object.assign(this, { name, token });
     }
     #look() {
         const [[left], end] = rowsOf(begin(LOOK, 0, this[live]));
@@ -142,8 +138,7 @@ class Lease extends Handle {
         if (this.#abort === undefined) {
             const [end] = rowsOf(begin(WATCH, 0, this[live]));
             if (end[0] !== 0n) throw errorOf(end);
-            const weak = new WeakRef(this);
-            lost.set(this[live], () => weak.deref()?.#hear());
+            watched.set(this[live], new WeakRef(this));
             this.#abort = abortOf(this);
             this.#hear();
         }
@@ -158,7 +153,8 @@ class Lease extends Handle {
     [ask](op, options) { return super[ask](op, options).finally(() => this.#hear()); }
     async renew(ttl) { await this[ask](RENEW, { numbers: [ttlMs(ttl)] }); }
     async put(key, value, { keep = 0 } = {}) {
-        await this[ask](PUT, { words: plain(key, 'a key'), data: Buffer.from(value), numbers: [ms(keep, 'keep')], warn: true });
+        const words = Buffer.concat([Buffer.from(`${plain(key, 'a key')}\0`), Buffer.from(value)]);
+        await this[ask](PUT, { words, numbers: [ms(keep, 'keep')] });
     }
     release() { return this[asyncDispose](); }
 }
@@ -167,16 +163,13 @@ class Lease extends Handle {
 class Turn extends Lease {
     async [asyncDispose]() { throw new Invalid(`${this[own].what}: it is given back when the work is over`); }
     async [end](ending) {
-        Object.assign(this[own], { op: END, options: { numbers: [ending], data: Buffer.from(this.output), warn: true } });
+        Object.assign(this[own], { op: END, options: { words: Buffer.concat([Buffer.alloc(1), Buffer.from(this.output)]), numbers: [ending] } });
         return (await super[asyncDispose]())[0][0];
     }
 }
 
 // The body's own error stays first.
-const orRelease = (lease, promise) => promise.catch(async (error) => {
-    await lease.release().catch(() => {});
-    throw error;
-});
+const orRelease = (lease, promise) => promise.catch((error) => lease.release().finally(() => { throw error; }));
 async function under(lease, body) {
     const result = await orRelease(lease, (async () => body(lease))());
     await lease.release();
@@ -207,8 +200,7 @@ class Store extends Handle {
     async #take(op, names, { ttl, wait = 0, label = '', keep = true, spread = false, signal } = {}) {
         const words = [plain(label, 'a label'), ...names.map((name) => plain(name, 'a lock name'))].join('\0');
         const numbers = [ttlMs(ttl), waitMs(wait), keep ? 0 : 1, spread ? 1 : 0];
-        const taken = await this[ask](op, { words, numbers, signal });
-        return taken.map(([handle, token, , , name]) => new Lease(this, name, handle, token));
+        return (await this[ask](op, { words, numbers, signal })).map(([handle, token, , , name]) => new Lease(this, name, handle, token));
     }
     async lock(name, options) { return (await this.#take(LOCK, [name], options))[0]; }
     async any(names, options) { return (await this.#take(ANY, names, options))[0]; }
@@ -242,26 +234,22 @@ class Store extends Handle {
         const numbers = [ms(per, 'per'), slack < 0 ? -1 : ms(slack, 'slack'), ms(startBy, 'startBy'), ms(keep, 'keep'), ms(retryAfter, 'retryAfter'),
             ms(retries, 'retries'), holdCrashed ? 1 : 0, ttlMs(ttl), waitMs(wait)];
         const id = ++last; // by which the wait of each turn is ended, too
-        const [[handle]] = await this[ask](ONCE, { words, numbers, signal }, id);
-        const target = Number(handle);
+        const target = Number((await this[ask](ONCE, { words, numbers, signal }, id))[0][0]);
         let rows, value, ran = false;
-        const next = async () => call(BEGIN, target, { signal: ran ? undefined : signal, warn: true }, this[own].pending, id);
         try {
-            while ((rows = await next())[0][0] === 1n) {
-                const turn = Object.assign(new Turn(this, key, rows[0][1], rows[0][2]), { slot: rows[0][4], output: '' });
-                Object.assign(turn[own], { op: CLOSE, target });
+            while ((rows = await call(BEGIN, target, { signal: ran ? undefined : signal }, this[own].pending, id))[0][0] === 1n) {
+                const turn = Object.assign(new Turn(this, key, rows[0][1], rows[0][2], CLOSE, target), { slot: rows[0][4], output: '' });
                 try {
                     value = await work(turn);
                     ran = true;
                 } catch (error) {
-                    const outcome = await turn[end](signal?.aborted ? CUT_OFF : FAILURE).catch(() => undefined);
-                    if (outcome !== 0n) throw error; // no other attempt
+                    const outcome = turn[end](signal?.aborted ? CUT_OFF : FAILURE);
+                    if (await outcome.catch(() => undefined) !== 0n) throw error; // no other attempt
                 }
                 if (ran) await turn[end](SUCCESS);
             }
-            const [[outcome, , , , slot, text], [token, since, , , by, output] = [0n, -1n, 0, 0, '', none]] = rows;
-            return { outcome: OUTCOMES[outcome], ran, value, slot, by, text: String(text), token,
-                since: since < 0 ? null : dateOf(since), output };
+            const [[outcome, , , , slot, text], [token, since, , , by, output] = [0n, -1n, 0, 0, '', Buffer.alloc(0)]] = rows;
+            return { outcome: OUTCOMES[outcome], ran, value, slot, by, text: String(text), token, since: since < 0 ? null : dateOf(since), output };
         } finally {
             await call(CLOSE, target).catch(() => {});
         }
@@ -270,7 +258,7 @@ class Store extends Handle {
 }
 
 async function open(url = '', { wait = 0, signal } = {}) {
-    const [row] = await call(OPEN, 0, { words: plain(url, 'a URL'), numbers: [0, waitMs(wait)], signal, warn: true });
+    const [row] = await call(OPEN, 0, { words: plain(url, 'a URL'), numbers: [0, waitMs(wait)], signal });
     return new Store(row[0], row[4]);
 }
 

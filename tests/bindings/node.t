@@ -35,6 +35,9 @@ for store in "${store_url[file]}" "${store_url[redis]}"; do
     done
     like "$(trap_ collected "$store")" '*ResourceWarning true*free' "$kind: the garbage collector gives back, with a warning"
     is "$(trap_ signals "$store")" 'Busy Busy Busy Lost Lost' "$kind: a lease lives while somebody has its signal"
+    is "$(trap_ losses "$store")" 'Lost closed
+thrown
+Lost closed none left' "$kind: 100 leases lost at once, here and in a worker; workers that watch theirs are terminated"
     is "$(trap_ closed "$store")" 'Cancelled Invalid true closed
 Lost closed' "$kind: closing the store ends its waits and its leases"
     is "$(trap_ timers "$store")" 'true true' "$kind: a loop of quick locks lets timers run"

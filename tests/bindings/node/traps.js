@@ -75,13 +75,14 @@ const traps = {
     async exits() {
         const store = await holdfast.open(url);
         const lease = await store.lock('left behind', { ttl: 60000 });
+        void lease.signal;
         console.log('held', typeof lease.token);
         if (process.argv[4]) process.exit(3);
     },
     async collected() {
         process.on('warning', (warning) => console.log(warning.name, /never released/.test(warning.message)));
         const store = await holdfast.open(url);
-        await store.lock('dropped');
+        void (await store.lock('dropped')).signal;
         for (let i = 0; i < 100 && !done; i++) {
             global.gc();
             await sleep(20);
@@ -103,6 +104,42 @@ const traps = {
         await store.close();
         console.log(...held, ...await Promise.all(heard));
         clearInterval(alive);
+    },
+    // Many leases are lost at once, in the main thread and in a worker, and each is given back when its signal says so; workers
+    // are terminated while they watch theirs. No descriptor is left, and what a listener throws is not lost.
+    async losses() {
+        await new Promise((resolve) => new Worker(__filename, { workerData: { name: 'allLost', url } }).once('exit', resolve));
+        const before = fs.readdirSync('/proc/self/fd').length;
+        process.once('uncaughtException', (error) => console.log(error.message));
+        const heard = await traps.allLost(() => { throw new Error('thrown'); });
+        for (let i = 0; i < 8; i++) {
+            const worker = new Worker(__filename, { workerData: { name: 'watches', url } });
+            await new Promise((resolve) => worker.once('message', resolve));
+            await worker.terminate();
+        }
+        const more = fs.readdirSync('/proc/self/fd').length - before;
+        console.log(heard, more < 4 ? 'none left' : more);
+    },
+    async allLost(listener = () => {}) {
+        const store = await holdfast.open(url);
+        const leases = await Promise.all(Array.from({ length: 100 }, (_, n) => store.lock(`lost ${n}`)));
+        leases[0].signal.addEventListener('abort', listener);
+        const ends = leases.map((lease) => new Promise((resolve) => lease.signal.addEventListener('abort', () =>
+            resolve(lease.release().catch((error) => `${error.name} ${error.reason}`)))));
+        const alive = setInterval(() => {}, 1000); // a signal alone does not keep the process
+        await store.close();
+        const heard = [...new Set(await Promise.all(ends))].join();
+        clearInterval(alive);
+        if (!isMainThread) console.log(heard);
+        return heard;
+    },
+    async watches() {
+        const store = await holdfast.open(url);
+        const leases = await Promise.all(Array.from({ length: 20 }, (_, n) => store.lock(`watched ${n}`, { wait: 5000 })));
+        const signals = leases.map(({ signal }) => signal);
+        parentPort.postMessage('held');
+        await sleep(60000);
+        console.log(signals.length);
     },
     // Where no thread can be had, the call says so, and what went before goes on.
     async crowded() {
