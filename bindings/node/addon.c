@@ -21,8 +21,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* How long the event loop stands still for an answer, and how often before it goes round. */
-enum { LOOK_US = 100, LOOKS_MAX = 20 };
+enum { LOOK_US = 100 }; /* how long the event loop stands still for an answer at the most */
 
 /* Calls for a thread; from LOCK to RELEASE the event loop makes them where none can be had, from
  * ONCE on always. The same numbers stand in index.js. */
@@ -54,7 +53,6 @@ struct job {
 struct addon {
     uv_poll_t poll;        /* first: its address is the addon's. Of epoll_fd, */
     int epoll_fd, done_fd; /* which is of done_fd, written by threads, and of leases */
-    unsigned looks;        /* since the event loop went round */
     napi_env env;          /* NULL: nothing is begun any more */
     napi_ref exports;
     struct job *jobs;
@@ -308,7 +306,7 @@ static void *run(void *data)
 }
 
 /* What the event loop does of it first. True: the rest does not take long. */
-static bool begin(struct addon *addon, struct job *job)
+static bool begin(struct job *job)
 {
     struct hf_acquire_options o = options_of(job);
 
@@ -320,8 +318,7 @@ static bool begin(struct addon *addon, struct job *job)
         job->loss = hf_lease_loss(job->lease);
         job->call = must(hf_begin_release(job->lease));
     }
-    return job->op >= ONCE || (job->call != NULL && addon->looks++ < LOOKS_MAX &&
-                               hf_call_answered(job->call, LOOK_US));
+    return job->op >= ONCE || (job->call != NULL && hf_call_answered(job->call, LOOK_US));
 }
 
 /* Of call(numbers, text). */
@@ -375,7 +372,7 @@ static napi_value start(napi_env env, napi_callback_info info)
     job = read_job(env, addon, args);
     if (job->cancel_fd < 0 || (addon->env == NULL && job->op <= ONCE))
         return reply_of(env, job);
-    if (begin(addon, job)) {
+    if (begin(job)) {
         do_job(job);
     } else if (pthread_create(&job->thread, NULL, run, job) == 0) {
         uv_ref((uv_handle_t *)&addon->poll);
@@ -399,7 +396,6 @@ static void hear(uv_poll_t *poll, int status, int events)
     napi_value exports, heard, handle;
 
     (void)status, (void)events;
-    addon->looks = 0;
     uv_unref((uv_handle_t *)poll);
     napi_open_handle_scope(addon->env, &scope);
     napi_get_reference_value(addon->env, addon->exports, &exports);
