@@ -117,9 +117,14 @@ static struct job *drop(struct job *job)
     return job;
 }
 
-/* With what is open in it. */
+/* With what is open in it. A child that was just forked may have the descriptor of a lent lease for
+ * another moment: nobody must hear of that. */
 static void discard(struct job *job)
 {
+    struct hf_lease *lent = job->once != NULL ? hf_once_lease(job->once) : NULL;
+
+    if (lent != NULL)
+        (void)epoll_ctl(job->addon->epoll_fd, EPOLL_CTL_DEL, hf_lease_fd(lent), NULL);
     hf_once_close(job->once);
     hf_close(job->store);
     if (job->cancel_fd > 0)
@@ -136,9 +141,8 @@ static enum hf_status shut(struct job *job)
 
 static struct hf_acquire_options options_of(const struct job *job)
 {
-    struct hf_acquire_options o = {sizeof o, job->n[0], job->n[1], .label = job->words[0]};
+    struct hf_acquire_options o = {sizeof o, job->n[0], job->n[1], job->words[0], job->cancel_fd};
 
-    o.cancel_fd = job->cancel_fd;
     o.no_keeper = job->n[2] != 0;
     o.spread = job->n[3] != 0;
     return o;
