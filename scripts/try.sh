@@ -25,10 +25,9 @@ echo "  \$ holdfast run nightly -- ./job"
     read -r _ <"$1"
     echo "  job: done"' "$dir/started" "$dir/go" &
 job=$!
-# If the job cannot start, nobody writes here: so the wait ends with the job.
+# If the job cannot start, nobody writes here: so the wait ends with the job, which is a zombie until we wait for it.
 (
-    wait_for=$job
-    while kill -0 "$wait_for" 2>/dev/null; do sleep 0.2; done
+    while grep -qs '^State:[[:blank:]]*[^Z[:blank:]]' "/proc/$job/status"; do sleep 0.2; done
     echo gone >"$dir/started"
 ) &
 watcher=$!
