@@ -82,4 +82,23 @@ ok $? 'removes the store'
 like "$out" 'tokens.*|stale' 'and says what that means for tokens'
 run sh "$dir/postrm" purge
 is "$rc:$out" 0: 'again: nothing to do, nothing to say'
+# Where it is not a plain directory, or will not go.
+mkdir "$dir/disk"
+"$hf" --store "file:$dir/disk" run -n job -- true
+ln -s disk "$dir/lib"
+run sh "$dir/postrm" purge
+is "$rc:$(readlink "$dir/lib"):$([ -n "$(ls -A "$dir/disk")" ] && echo there)" 0:disk:there 'a link to a store elsewhere stays, and so does the store'
+like "$out" 'link to disk; both stay' 'says so'
+rm "$dir/lib"
+mkdir "$dir/lib" "$dir/bin"
+touch "$dir/lib/file"
+printf '#!/bin/sh\necho "cannot remove" >&2\nexit 1\n' >"$dir/bin/rm"
+chmod +x "$dir/bin/rm"
+run env PATH="$dir/bin:$PATH" sh "$dir/postrm" purge
+is "$rc" 0 'a store that cannot be removed does not stop the purge'
+like "$out" 'could not be removed' 'says that it is there'
+unlike "$out" 'is gone' 'and not that it is gone'
+rm "$dir/lib/file"
+run env PATH="$dir/bin:$PATH" sh "$dir/postrm" purge
+like "$out" 'is gone' 'an empty directory that stays, where something is mounted, is no store'
 done_testing
