@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """unit.py UNIT INSTANCE ROOT [DROP-IN] - runs the command of a unit as systemd would, where it cannot be booted.
 
-What it takes from the unit: Environment, EnvironmentFile, ExecStart with its variables and %i, LoadCredential and
+What it takes from the unit: Environment, EnvironmentFile, ExecStartPre, ExecStart with its variables and %i, LoadCredential and
 SetCredential, StateDirectory, Type=notify and WatchdogSec (as milliseconds, so that a test need not wait), KillMode=mixed (TERM for
 the main process only) and SuccessExitStatus. /etc/holdfast and /var/lib are looked for below ROOT.
 
@@ -34,10 +34,29 @@ def environment(settings, instance, root):
         variables.update(word.split("=", 1) for word in shlex.split(line))
     for path in settings.get("EnvironmentFile", []):
         for line in open(root + path):
-            name, equals, value = line.strip().partition("=")
+            name, equals, text = line.strip().partition("=")
             if equals and not line.startswith("#"):
-                variables[name] = value
-    return {name: value.replace("%i", instance) for name, value in variables.items()}
+                variables[name] = value(text)
+    return {name: text.replace("%i", instance) for name, text in variables.items()}
+
+
+def value(text):
+    """Of a line in an EnvironmentFile: quotes mean something only where nothing stands before them, and blanks after
+    them go away."""
+    result, quote, begun = "", "", False
+    letters = iter(text)
+    for letter in letters:
+        if letter == "\\" and quote != "'":
+            result += next(letters, "")
+            begun = begun or not quote
+        elif letter == quote:
+            quote = ""
+        elif letter in "'\"" and not quote and not begun:
+            quote = letter
+        elif quote or begun or not letter.isspace():
+            result += letter
+            begun = begun or not quote
+    return result
 
 
 def command(line, variables):
@@ -45,9 +64,9 @@ def command(line, variables):
     words = []
     for word in shlex.split(line):
         if re.fullmatch(r"\$\w+", word):
-            words += variables.get(word[1:], "").split()
+            words += shlex.split(variables.get(word[1:], ""))
         else:
-            words.append(re.sub(r"\$\{(\w+)\}", lambda m: variables.get(m[1], ""), word))
+            words.append(re.sub(r"\$(\$|\{(\w+)\})", lambda m: "$" if m[1] == "$" else variables.get(m[2], ""), word))
     return words
 
 
@@ -95,6 +114,9 @@ def main():
         variables["NOTIFY_SOCKET"] = f"{root}/notify.{os.getpid()}"
         listen(variables["NOTIFY_SOCKET"])
     variables["WATCHDOG_USEC"] = str(1000 * int(settings.get("WatchdogSec", ["0"])[0]))
+    for line in settings.get("ExecStartPre", []):
+        if subprocess.run(command(line, variables), env=variables).returncode != 0:
+            sys.exit(1)
     # The number of the process is known once it runs.
     go = ["sh", "-c", 'WATCHDOG_PID=$$ exec "$@"', "sh"]
     process = subprocess.Popen(go + words, env=variables)

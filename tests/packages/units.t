@@ -57,6 +57,16 @@ ended "$other"
 job bad 'COMMAND=exit 3' 'HOW=run --no-wait'
 run unit job bad
 is "$rc" 1 'a job that fails is one'
+for nothing in '# COMMAND=true' COMMAND=; do
+    job bad "$nothing" 'HOW=run --no-wait'
+    run unit job bad
+    is "$rc" 1 "and so is one that has nothing to run: $nothing"
+    like "$err" 'COMMAND.* is missing in /etc/holdfast/jobs/bad' 'whose file is named'
+done
+# As docs/systemd.md says how words are kept together.
+job words "COMMAND='\"printf\" \"<%s>\" \"a  b\" c >$dir/words'" 'HOW=run --no-wait --label "this  one"'
+run unit job words
+is "$rc:$(cat "$dir/words")" '0:<a  b><c>' 'a command that begins with a quote, and options with blanks'
 
 # TERM goes to holdfast alone, which waits for what the job started.
 job slow "COMMAND=trap 'sleep 0.3; echo ended >>$dir/ran; exit 0' TERM; echo begun >>$dir/ran; while :; do sleep 0.1; done" \
@@ -84,6 +94,12 @@ echo hunter2 >"$dir/etc/holdfast/credentials/secret"
 run unit job secret
 like "$out" '^exit 69$' 'with its credential it gets as far as the server'
 unlike "$out$err" hunter2 'and nobody is told the password'
+
+# A leader without a command does not stand.
+printf 'HOW=--ttl 3s\nHOLDFAST_DIR=%s/var/lib/holdfast\n' "$dir" >"$dir/etc/holdfast/leaders/idle"
+run unit leader idle
+is "$rc:$out" 1: 'a leader that has nothing to run does not stand for election'
+like "$err" 'COMMAND.* is missing in /etc/holdfast/leaders/idle' 'and its file is named'
 
 # A leader, and its standby.
 cat >"$dir/etc/holdfast/leaders/web" <<END
