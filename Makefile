@@ -33,6 +33,7 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
 , := ,
+blank := $(subst ,, )
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
@@ -166,11 +167,12 @@ $(BUILD)/place: FORCE
 $(BUILD)/obj/src/client/plugin.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
 $(BUILD)/obj/src/client/plugin.o: $(BUILD)/place
 $(BUILD)/systemd/%: systemd/%.in $(BUILD)/place
-	@mkdir -p $(@D) && sed 's|@BINDIR@|$(BINDIR)|' $< > $@
+	@mkdir -p $(@D) && sed 's|@BINDIR@|$(subst $(blank),\\x20,$(BINDIR))|' $< > $@
+pc = $(subst $(blank),\\ ,$(1))
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
-	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' \
-		-e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
-		-e 's|@INCDIR@|$(INCDIR:$(PREFIX)/%=$${prefix}/%)|' $< > $@
+	@sed -e 's|@PREFIX@|$(call pc,$(PREFIX))|; s|@VERSION@|$(VERSION)|' \
+		-e 's|@LIBDIR@|$(call pc,$(LIBDIR:$(PREFIX)/%=$${prefix}/%))|' \
+		-e 's|@INCDIR@|$(call pc,$(INCDIR:$(PREFIX)/%=$${prefix}/%))|' $< > $@
 
 .SECONDEXPANSION:
 $(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC) $(CORE_SRC))
@@ -292,7 +294,7 @@ uninstall:
 	@$(PLACES) uninstall
 deb:
 	@scripts/deps.sh build stores packages
-	@scripts/deb.sh $(BUILD)/deb
+	@scripts/deb.sh '$(BUILD)/deb'
 
 clean:
 	rm -rf $(BUILD)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # install.sh install|uninstall - called by make, which says in the environment what goes where.
 #
-# One list says what is installed; uninstall removes the same, and the folders that are ours alone.
+# One list says what is installed; uninstall removes the same, and the folders that are empty then.
 set -eu
 what=${1:?usage: install.sh install|uninstall}
 : "${DESTDIR=}" "${PREFIX:?}" "${BINDIR:?}" "${LIBDIR:?}" "${INCDIR:?}" "${MANDIR:?}" "${PLUGINDIR:?}"
@@ -11,15 +11,26 @@ put() { # MODE FILE PATH
     if [ "$what" = install ]; then
         install -D -m "$1" "$2" "$DESTDIR$3"
     else
-        rm -f "$DESTDIR$3"
+        take "$3"
     fi
+}
+
+# Those that a prefix has anyway stay.
+take() { # PATH
+    rm -f "$DESTDIR$1"
+    folder=$(dirname "${1#"$PREFIX"/}")
+    while :; do
+        case $folder in /* | . | bin | lib | include | share | share/man) return ;; esac
+        rmdir "$DESTDIR$PREFIX/$folder" 2>/dev/null || return 0
+        folder=$(dirname "$folder")
+    done
 }
 
 put_all() { # MODE FOLDER FILE...
     mode=$1
-    folder=$2
+    place=$2
     shift 2
-    for file in "$@"; do put "$mode" "$file" "$folder/$(basename "$file")"; done
+    for file in "$@"; do put "$mode" "$file" "$place/$(basename "$file")"; done
 }
 
 everything() {
@@ -60,11 +71,11 @@ install)
 uninstall)
     # Also plugins of an earlier build, whose client libraries are gone by now.
     everything
-    for name in $(scripts/plugins.sh names); do rm -f "$DESTDIR$PLUGINDIR/$name.so" "$DESTDIR$PLUGINDIR/holdfast-$name"; done
-    rm -f "$DESTDIR$LIBDIR/libholdfast.so"
-    for folder in "$PLUGINDIR" "$INCDIR/holdfast"; do
-        [ ! -d "$DESTDIR$folder" ] || rmdir --ignore-fail-on-non-empty "$DESTDIR$folder"
+    for name in $(scripts/plugins.sh names); do
+        take "$PLUGINDIR/$name.so"
+        take "$PLUGINDIR/holdfast-$name"
     done
+    take "$LIBDIR/libholdfast.so"
     [ -n "$DESTDIR" ] || [ "$(id -u)" != 0 ] || PATH=$PATH:/sbin:/usr/sbin ldconfig 2>/dev/null || true
     echo "removed from $DESTDIR$PREFIX; locks and jobs are where they were: /var/lib/holdfast, /etc/holdfast"
     ;;

@@ -88,7 +88,25 @@ touch "$dir/two/lib64/holdfast/mine.so"
 build uninstall PREFIX="$dir/two" LIBDIR="$dir/two/lib64"
 build uninstall PREFIX="$dir/two"
 is "$(cd "$dir/two" && find . ! -type d)" './lib64/holdfast/mine.so' 'make uninstall removes what make install made'
+left() { (cd "$1" && find . | sort | tr '\n' ' '); }
 build install DESTDIR="$dir/root" PREFIX=/usr
 build uninstall DESTDIR="$dir/root" PREFIX=/usr
-is "$(find "$dir/root" ! -type d)" '' 'also below DESTDIR'
+is "$(left "$dir/root/usr")" '. ./bin ./include ./lib ./share ./share/man ' 'also below DESTDIR, with the folders that were made for it'
+
+# In a place whose name has a blank.
+place="$dir/another place"
+build install PREFIX="$place"
+"$place/bin/holdfast" --store http://127.0.0.1:1/?bogus=1 list >"$dir/out" 2>&1
+! grep 'apt-get install' "$dir/out"
+ok $? 'in a folder with a blank in its name, plugins are found'
+is "$(pc "$place" --libs-only-L)" "-L$(echo "$place/lib" | sed 's/ /\\ /') " 'pkg-config too'
+is "$(grep -h '^ExecStart=/' "$place"/lib/systemd/system/holdfast-*.service | sed 's/holdfast .*/holdfast/' | sort -u)" \
+    "ExecStart=$(echo "$place" | sed 's/ /\\x20/')/bin/holdfast" 'and systemd finds the program'
+if command -v systemd-analyze >/dev/null; then
+    # What is wrong with other units of this machine is not ours.
+    SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$place/lib/systemd/system/holdfast-serve.service" 2>&1 | grep holdfast >"$dir/out"
+    is "$(cat "$dir/out")" '' 'as it says'
+fi
+build uninstall PREFIX="$place"
+is "$(left "$place")" '. ./bin ./include ./lib ./share ./share/man ' 'make uninstall finds everything'
 echo "1..$tests"
