@@ -23,8 +23,8 @@ unset HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_LOST_FD HOLDFAST_HELD
 tests=0
 started=
 
-# A test that hangs fails instead. If it is gone by then, no other process is taken for it.
-perl -e 'for (1 .. 300) { sleep 2; exit if getppid != $ARGV[0] } kill "TERM", $ARGV[0]' $$ >/dev/null 2>&1 </dev/null &
+# A test that hangs fails instead: after ten minutes, or LIMIT_S. If it is gone by then, no other process is taken for it.
+perl -e 'for (1 .. $ARGV[1] / 2) { sleep 2; exit if getppid != $ARGV[0] } kill "TERM", $ARGV[0]' $$ "${LIMIT_S:-600}" >/dev/null 2>&1 </dev/null &
 limit=$!
 disown "$limit"
 

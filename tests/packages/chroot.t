@@ -4,6 +4,7 @@
 # run: long
 # run: once
 set -u
+LIMIT_S=1400
 . "$(dirname "$0")/../cli/lib.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -58,7 +59,8 @@ ExecStopPost=/bin/systemctl poweroff --force --force
 END
 mkdir -p "$dir/root/etc/systemd/system/default.target.wants"
 ln -sf ../inside.service "$dir/root/etc/systemd/system/default.target.wants/inside.service"
-nspawn=(systemd-nspawn --quiet --register=no --keep-unit --directory="$dir/root" --console=pipe)
+# What is booted ends with whoever waits for it.
+nspawn=(setpriv --pdeathsig KILL systemd-nspawn --quiet --register=no --keep-unit --directory="$dir/root" --console=pipe)
 start timeout 500 "${nspawn[@]}" --boot >"$dir/boot" 2>&1 </dev/null
 ended "$pid"
 if [ ! -s "$dir/root/result" ]; then

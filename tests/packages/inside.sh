@@ -55,29 +55,11 @@ install_them() {
     is "$?:$(grep -c 'apt install holdfast-serve' /tmp/said)" 127:1 'the server has a package of its own, which is named'
     quietly apt-get install -y --no-install-recommends /debs/holdfast-serve_*.deb
     ok $? 'and can be installed'
+    ! booted || is "$(systemctl is-active holdfast-serve.socket holdfast-serve.service)" $'inactive\ninactive' 'and starts nothing by itself'
     for page in holdfast.1 holdfast-serve.1 holdfast-run.1 holdfast-file.7 holdfast-redis.7 libholdfast.3; do
         [ -e "/usr/share/man/man${page##*.}/$page.gz" ]
         ok $? "there is a man page $page"
     done
-}
-
-serve() {
-    local server
-    quietly holdfast serve
-    is "$?" 127 'the server is not there yet'
-    grep -q 'apt install holdfast-serve' /tmp/said
-    ok $? 'the error names its package'
-    quietly apt-get install -y --no-install-recommends /debs/holdfast-serve_*.deb
-    ok $? 'which can be installed'
-    booted && is "$(systemctl is-active holdfast-serve.socket holdfast-serve.service)" $'inactive\ninactive' 'and starts nothing by itself'
-    holdfast serve --listen unix:/tmp/locks.sock >/tmp/serve 2>&1 &
-    server=$!
-    within 20 holdfast --store http+unix:///tmp/locks.sock run -n served -- true
-    ok $? 'it serves locks'
-    kill $server
-    wait $server 2>/dev/null
-    quietly apt-get purge -y holdfast-serve
-    ok $? 'and is purged again'
 }
 
 programs() {
@@ -192,6 +174,22 @@ jobs() {
     is "$(show Result holdfast-job@busy)" success 'a job that is stopped has not failed'
     ! quietly systemctl start holdfast-job@missing
     ok $? 'a job without a file does not start'
+    printf 'HOW=run --no-wait\n' >/etc/holdfast/jobs/idle
+    ! quietly systemctl start holdfast-job@idle
+    ok $? 'nor does one without a command'
+    is "$(journalctl -u holdfast-job@idle | grep -c 'COMMAND.*is missing in /etc/holdfast/jobs/idle')" 1 'whose file is named'
+    printf '%s\n' "COMMAND='\"printf\" \"<%s>\" \"a  b\" c >/tmp/words'" 'HOW=run --no-wait --label "this  one"' >/etc/holdfast/jobs/two-words
+    quietly systemctl start holdfast-job@two-words
+    is "$?:$(cat /tmp/words)" '0:<a  b><c>' 'a command that begins with a quote, and options with blanks; a dash in the name'
+    printf '%s\n' 'COMMAND=echo "$HOLDFAST_NAME" >/tmp/odd' 'HOW=run --no-wait' >'/etc/holdfast/jobs/a\x20b'
+    quietly systemctl start "$(systemd-escape --template=holdfast-job@.service 'a b')"
+    is "$?:$(cat /tmp/odd)" '0:a\x20b' 'a name that systemd has escaped is that of the file, and of the lock'
+    mkdir -p /etc/systemd/system/holdfast-job@anyone.service.d
+    printf '[Service]\nDynamicUser=yes\nStateDirectory=anyone\n' >/etc/systemd/system/holdfast-job@anyone.service.d/user.conf
+    printf '%s\n' 'COMMAND=holdfast status --held anyone && id -u >"$STATE_DIRECTORY/who"' 'HOW=run --no-wait' >/etc/holdfast/jobs/anyone
+    quietly systemctl daemon-reload
+    quietly systemctl start holdfast-job@anyone
+    is "$?:$(($(cat /var/lib/anyone/who) >= 61184))" 0:1 'a job of a user that systemd makes up'
 }
 
 secrets() {
@@ -235,8 +233,22 @@ server() {
     within 20 restarted $unit
     quietly holdfast --store http+unix:///run/holdfast/sock run -n served -- true
     ok $? 'one that is killed is started again'
+    quietly systemctl enable $unit.socket
+    main=$(show MainPID $unit)
+    # shellcheck disable=SC2046
+    quietly dpkg -i $(debs /debs/next holdfast holdfast-serve)
+    [ "$(show MainPID $unit)" != "$main" ] && holdfast --store http+unix:///run/holdfast/sock run -n served -- true
+    ok $? 'an upgrade restarts it'
     quietly systemctl stop $unit.socket $unit
-    is "$(show Result $unit)" success 'and stops well'
+    is "$(show Result $unit)" success 'it stops well'
+    quietly systemctl start $unit.socket
+    quietly holdfast --store http+unix:///run/holdfast/sock run -n served -- true
+    quietly apt-get remove -y holdfast-serve
+    is "$(systemctl is-active $unit.socket $unit)" $'inactive\ninactive' 'its removal ends it, and its socket'
+    quietly apt-get purge -y holdfast-serve
+    is "$(find /etc/systemd -name "$unit*")" '' 'a purge leaves nothing enabled'
+    # shellcheck disable=SC2046
+    quietly dpkg -i $(debs /debs holdfast)
     rm -f /etc/holdfast/serve /etc/holdfast/tokens
 }
 
@@ -276,7 +288,6 @@ leaders() {
 }
 
 install_them
-serve
 programs
 served
 if booted; then
