@@ -34,11 +34,12 @@ rm "$dir"/root/debs/*-dbgsym_*
 cp README.md "$dir/root/tree/"
 cp bindings/cpp/README.md "$dir/root/tree/bindings/cpp/"
 cp tests/packages/inside.sh "$dir/root/tree/"
-# The same once more, as what comes after it.
+# The same once more, as what comes after it, with newer units.
 for deb in "$dir"/root/debs/*.deb; do
     rm -rf "$dir/unpacked"
     dpkg-deb -R "$deb" "$dir/unpacked"
     sed -i 's/\(Version: \|(= \)\([0-9.]*\)/\1\2+next/' "$dir/unpacked/DEBIAN/control"
+    find "$dir/unpacked" -path '*/systemd/system/*' -type f -exec touch {} +
     dpkg-deb -b --root-owner-group "$dir/unpacked" "$dir/root/debs/next/" >/dev/null
 done
 # With a name server, if there is one: what ours depend on comes from Debian.
