@@ -39,7 +39,17 @@ for store in "$file" "${store_url[redis]}"; do
     is "$(trap_ threads "$store")" 'counted 320' "$kind: threads take turns, and look at leases that end"
     is "$(trap_ fork "$store" | grep -v Deprecation | grep -v 'os.fork()')" 'child [True, True, True, True] 0.0
 parent still had it' "$kind: a forked child is told so, and takes nothing from its parent"
+    is "$(trap_ kept "$store")" 'nothing stayed held' "$kind: a task that is cancelled as the lock is granted has given it back"
+    is "$(trap_ copied "$store")" 'still held' "$kind: a copy of a lease is no second one"
+    is "$(trap_ used_up "$store")" "['NoMemory', 'OSError']" "$kind: without a descriptor a lease is given back all the same"
+    is "$(trap_ shared "$store")" "['Lost', 'RuntimeError', 'lost']" "$kind: one Lock in two threads gives back its own"
+    is "$(trap_ fork_watched "$store" | grep -v 'os.fork()\|if os.fork\|if (child')" 'still held True
+child 0
+taken' "$kind: a forked child wakes nobody in its parent, and ends no wait"
 done
+is "$(trap_ found "${store_url[redis]}")" "['interrupted', 'interrupted', 'interrupted']" \
+    'Ctrl-C while a server thinks is not an answer'
+is "$(trap_ storm_once "$file")" alive 'Ctrl-C at any moment of a turn: the thread that waits outlives nothing that it uses'
 is "$(trap_ crowd "$file")" 'turns 500' 'a thousand tasks wait: half are cancelled, half have their turn'
 is "$(trap_ storm "$file")" 'caught 400' 'Ctrl-C at any moment: nothing stays held'
 

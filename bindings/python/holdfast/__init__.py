@@ -24,7 +24,7 @@ import warnings
 import weakref
 from _thread import allocate_lock, get_ident, start_new_thread
 from concurrent.futures import Future
-from ctypes import addressof, byref, c_void_p, get_errno, sizeof, string_at
+from ctypes import addressof, byref, c_void_p, sizeof, string_at
 from functools import lru_cache, partial
 from operator import attrgetter, is_, methodcaller
 from typing import Any, Callable, Generic, Iterable, Iterator, List, NamedTuple, Optional, TypeVar
@@ -139,7 +139,7 @@ class Cancel:
         # os.eventfd came with Python 3.10. To the library 0 means none: whoever closed stdin has one there now.
         fd = libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK) or libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)
         if fd < 0:
-            raise OSError(get_errno(), 'no descriptor to cancel a wait by')
+            raise NoMemory('no descriptor can be had to cancel a wait by')
         self.fd, self.owner = fd, select.epoll.fromfd(fd)  # which closes it when it is collected, without a word
         self.set = partial(os.write, fd, _ONE)
 
@@ -217,7 +217,7 @@ class Hold(Handle):
     name = property(lambda self: text_of(self.struct.name))
 
     def __init__(self, core: Core) -> None:
-        self.core, self.pid, self.inside, self.over, self.watched = core, core.pid, set(), True, 0
+        self.core, self.pid, self.inside, self.over, self.watched = core, core.pid, set(), True, -1
         self.struct = struct = HoldStruct(sizeof(HoldStruct))
         self.ref, self.served = byref(struct), None  # served: owns name and options, and keeps them alive
         # What happens when its Lease is collected. Of C all through: no code of Python runs in between, which
@@ -227,21 +227,22 @@ class Hold(Handle):
         self.back = partial(core.pool.append, self)
 
     def serve(self, served: Any, name: bytes, options: Any) -> Hold:
-        self.served, self.struct.name, self.struct.options = served, name, addressof(options)
+        if self.served is not served:
+            self.served, self.struct.name, self.struct.options = served, name, addressof(options)
         return self
 
     def watch(self, lease: int) -> int:
         """A duplicate of the descriptor of loss, which becomes readable at the release, too."""
-        self.watched = lib.hf_lease_fd(lease)
-        return os.dup(self.watched)
+        own, self.watched = os.dup(fd := lib.hf_lease_fd(lease)), fd
+        return own
 
     def leave(self) -> None:
         """Waits until nobody else uses the lease, and wakes who watches it."""
         self.empty()
         self.inside.clear()  # of whom Ctrl-C kept there
-        if self.watched:
+        if os.getpid() == self.pid and self.watched >= 0:  # a forked child has the descriptor of its parent
             os.write(self.watched, _ONE)
-            self.watched = 0
+        self.watched = -1
 
 
 def _found(hold: Hold) -> None:
@@ -250,9 +251,10 @@ def _found(hold: Hold) -> None:
         warnings.warn(f'the lease of lock {hold.name!r} was never released', ResourceWarning)
 
 
-def _begin(call: Callable[[], Any], told: Callable[[], object] = bool) -> Future:
-    """Runs call on a thread of its own, and told after it."""
-    def run() -> None:
+def _thread(call: Callable[[], Any], cancel: Any, told: Callable[[], object] = bool) -> tuple[Future, Any]:
+    """Its result; and an iterator, whose first step runs call on a thread of its own, and told after it. As long as
+    that takes the cancel is kept."""
+    def run(_: Any = cancel) -> None:
         try:
             result.set_result(call())
         except BaseException as error:
@@ -260,42 +262,45 @@ def _begin(call: Callable[[], Any], told: Callable[[], object] = bool) -> Future
         told()
 
     result: Future = Future()
-    start_new_thread(run, ())
-    return result
+    return result, map(start_new_thread, (run,), ((),))
 
 
-def pause(call: Callable[[], Any], cancel: Cancel) -> Any:
+def pause(call: Callable[[], Any], cancel: Any = threading.Event(), undo: Callable[[], Any] = bool) -> Any:
     """Runs call, which ends soon after cancel.set(). Signals are handled meanwhile, which Python does in
     the main thread only, and not while that is inside the library. A handler that raises, as Ctrl-C's
-    does, ends the wait; any other leaves it alone, and with it the place in the queue."""
+    does, ends the wait; any other leaves it alone, and with it the place in the queue. What the call was granted in
+    that moment is undone: whoever keeps the error would keep it, too."""
     if threading.current_thread() is not threading.main_thread():
         return call()
-    done, result = allocate_lock(), None
+    done, begun, pid = allocate_lock(), [], os.getpid()
     done.acquire()
+    result, begin = _thread(call, cancel, done.release)
     try:
-        result = _begin(call, done.release)
+        begun.extend(begin)  # in one step: a thread that Ctrl-C kept from us would use what we free
         done.acquire()
+        return result.result()
     except BaseException:
-        cancel.set()
-        while result is not None and not result.done():
-            with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C ends it no sooner
+        while begun and os.getpid() == pid and not result.done():  # a forked child has no such thread
+            cancel.set()
+            with contextlib.suppress(KeyboardInterrupt):  # once more is no sooner
                 done.acquire(timeout=1)
+        undo()
         raise
-    return result.result()
 
 
-async def pause_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
-    """The same for asyncio. A task that is cancelled leaves when the call has ended; without a cancel, the
-    call is left to finish. A lease that nobody is there to hear of is collected."""
-    ended, cancelled = asyncio.wrap_future(_begin(call)), None
+async def pause_async(call: Callable[[], Any], cancel: Any = threading.Event(), undo: Callable[[], Any] = bool) -> Any:
+    """The same for asyncio. A task that is cancelled leaves when the call has ended."""
+    result, begin = _thread(call, cancel)
+    ended, cancelled = asyncio.wrap_future(result), None
+    next(begin)
     while not ended.done():
         try:
             await asyncio.wait([ended])  # which leaves it alone when the task is cancelled
         except asyncio.CancelledError as error:
             cancelled = error
-            if cancel is not None:
-                cancel.set()
+            cancel.set()
     if cancelled is not None:
+        await pause_async(undo)
         raise cancelled from ended.exception()
     return ended.result()
 
@@ -318,15 +323,11 @@ def _leader(one: Any) -> Leader:
     return Leader(one.term or None, text_of(one.label), text_of(one.address), age, remaining)
 
 
-def _bytes(text: str, what: str) -> bytes:
+def _bytes(text: str | None, what: str) -> bytes | None:
     """For a char *, which ends at a NUL: a name with one must not become another name."""
-    if re.search('[\0\ud800-\udfff]', text):
+    if re.search('[\0\ud800-\udfff]', text or ''):
         raise Invalid(f'{what} is valid text without control characters')
-    return text.encode()
-
-
-def _optional(text: str | None, what: str) -> bytes | None:
-    return None if text is None else _bytes(text, what)
+    return None if text is None else text.encode()
 
 
 def _ms(seconds: float, what: str) -> int:
@@ -367,7 +368,8 @@ class Lease:
     ResourceWarning."""
 
     __slots__ = ('_store', '_hold')
-    __del__ = property(attrgetter('_hold.end'))  # what is assigned to this is called
+    __del__ = property(attrgetter('_hold.end'))  # what this gets is called
+    __copy__ = __deepcopy__ = lambda self, *_: self  # two of them would release it twice
 
     def __init__(self, store: Store, hold: Hold) -> None:
         self._store, self._hold = store, hold
@@ -415,7 +417,7 @@ class Lease:
 
     def put(self, key: str, value: bytes | str, keep: float | None = None) -> None:
         """Writes a record of this lock, kept for that many seconds (None: for ever)."""
-        data = value.encode() if isinstance(value, str) else bytes(value)
+        data = value.encode() if isinstance(value, str) else bytes(memoryview(value))
         self._hold.ask(lib.hf_record_put, _bytes(key, 'a key'), data, len(data), _ms(keep or 0, 'keep'))
 
     def enter(self, cursor: Any, resource: str, key: Any = None) -> None:
@@ -439,7 +441,7 @@ class Lease:
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
         hold = self._hold
         hold.over = True
-        if hold.inside or hold.watched:
+        if hold.inside or hold.watched >= 0:
             hold.leave()
         # The library takes the lease out and ends it in one step, which neither Ctrl-C nor another thread can
         # divide: it is never freed twice, and never forgotten.
@@ -487,6 +489,10 @@ class Leases(List[Lease]):
         for error in sorted(errors, key=lambda one: not isinstance(one, Lost)):
             raise error
 
+    def _undo(self) -> None:
+        with contextlib.suppress(HoldfastError):
+            self.release()
+
     release_async = Lease.release_async
 
     async def lost(self) -> str | None:
@@ -511,9 +517,9 @@ class _Wanted:
             raise Invalid('no name of a lock')
         self.kind, self.names = kind, [_bytes(name, 'a lock name') for name in names]
         self.take = lib.hf_lock_acquire_all if kind == 'all' else lib.hf_lock_acquire_any
-        self.address = _optional(address, 'an address')
+        self.address = _bytes(address, 'an address')
         self.options = AcquireOptions(sizeof(AcquireOptions), _ttl_ms(ttl), _wait_ms(wait),
-                                      _optional(label, 'a label'), 0, not keep, spread=spread)
+                                      _bytes(label, 'a label'), 0, not keep, spread=spread)
 
     def call(self, store: Any, leases: list[Lease]) -> int:
         """As long as this is under way, the leases are not collected."""
@@ -535,56 +541,53 @@ class Lock(Generic[_Held]):
         """Waits as long as it was told to. Raises Busy, and whatever else the library answers."""
         wanted, core = self._wanted, self._store._core
         if wanted.kind != 'one':
-            leases, call, cancel = self._begin()
-            return self._granted(pause(call, cancel) if wanted.options.wait_ms else call(), leases)
-        hold = core.place()
-        if hold.served is not wanted:
-            hold.serve(wanted, wanted.names[0], wanted.options)
+            leases, call, *cancel = self._begin()
+            return self._granted(pause(call, *cancel) if wanted.options.wait_ms else call(), leases)
+        hold = core.place().serve(wanted, wanted.names[0], wanted.options)
         lease: Any = Lease(self._store, hold)
         status = core.call(_take, hold.ref)
         return self._granted(status, [lease]) if status else lease
 
     async def acquire_async(self) -> _Held:
         """The same for asyncio; a task that is cancelled leaves the queue."""
-        leases, call, cancel = self._begin()
-        return self._granted(await pause_async(call, cancel), leases)
+        leases, *call = self._begin()
+        return self._granted(await pause_async(*call), leases)
 
-    def _begin(self) -> tuple[list[Lease], Callable[[], int], Cancel]:
+    def _begin(self) -> tuple[Leases, Callable[[], int], Cancel, Callable[[], None]]:
         core, wanted = self._store._core, self._wanted
         cancel, options = core.cancellable(wanted.options)
         leases = Leases(Lease(self._store, core.place().serve(options, name, options)) for name in wanted.names)
-        return leases, partial(core.call, wanted.call, leases), cancel
+        return leases, partial(core.call, wanted.call, leases), cancel, leases._undo
 
     def _granted(self, status: int, leases: list[Lease]) -> Any:
         err = leases[0]._hold.struct.err
         error = failure(status, err) if status else None
-        with contextlib.suppress(HoldfastError):  # of any() one is held, and none is if the address was refused
-            Leases(lease for lease in leases if error or not lease._hold.handle).release()
+        # Of any() one is held, and none is if the address was refused.
+        Leases(lease for lease in leases if error or not lease._hold.handle)._undo()
         if error:
             raise error
         warn(err)
         return leases if self._wanted.kind == 'all' else next(lease for lease in leases if not lease._hold.over)
 
-    def _alone(self) -> Lock[_Held]:
-        if self._lease is not None:
+    def _alone(self, lease: Any = Leases()) -> Any:
+        if self._lease:
+            lease.release()  # another entered while this one waited
             raise RuntimeError('this lock is entered already; ask the store for another')
-        return self
+        self._lease = lease
+        return lease or self
 
     def __enter__(self) -> _Held:
-        self._lease = lease = self._alone().acquire()
-        return lease
+        return self._alone(self._alone().acquire())
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         lease, self._lease = self._lease, None
-        try:
+        if error is None:
+            return lease.release()
+        with contextlib.suppress(HoldfastError):  # the body's own error stays first
             lease.release()
-        except HoldfastError:
-            if error is None:  # the body's own error stays first
-                raise
 
     async def __aenter__(self) -> _Held:
-        self._lease = lease = await self._alone().acquire_async()
-        return lease
+        return self._alone(await self._alone().acquire_async())
 
     async def __aexit__(self, *ending: object) -> None:
         await pause_async(partial(self.__exit__, *ending))
@@ -666,13 +669,12 @@ class Store(contextlib.AbstractContextManager):
         job._hold.over, job._hold.struct.name, job._hold.end = True, name, partial(lib.hf_once_close, once)
         per_ms, start_by_ms, keep_ms, after_ms = (_ms(one, 'a time') for one in (per, start_by, keep, retry_after))
         cancel, options = core.cancellable(OnceOptions(
-            sizeof(OnceOptions), per_ms, _optional(at, 'at'), _optional(tz, 'tz'),
+            sizeof(OnceOptions), per_ms, _bytes(at, 'at'), _bytes(tz, 'tz'),
             -1 if slack == 0 else _ms(slack or 0, 'slack'), start_by_ms, keep_ms, after_ms, retries, hold_crashed,
-            _ttl_ms(ttl), 0, _wait_ms(wait), _optional(label, 'a label')))
+            _ttl_ms(ttl), 0, _wait_ms(wait), _bytes(label, 'a label')))
         core.ask(lib.hf_once_open, name, byref(options), byref(once))
         try:
-            core.ask(lambda _, err: pause(partial(lib.hf_once_begin, once, err), cancel))
-            job._look(once)
+            core.ask(lambda _, err: pause(lambda: job._look(once, lib.hf_once_begin(once, err)), cancel))
             ending = _CUT_OFF
             yield job
             ending = _SUCCESS
@@ -680,7 +682,6 @@ class Store(contextlib.AbstractContextManager):
             ending = _FAILURE
             raise
         finally:
-            job._look(once)
             if job:  # which it may have become in the moment of Ctrl-C
                 loss = lib.hf_lease_loss(job._hold.handle)
                 job._hold.leave()
@@ -689,7 +690,7 @@ class Store(contextlib.AbstractContextManager):
 
     def leader(self, name: str) -> Leader | None:
         """Who leads; None if nobody does."""
-        return next(self._each(lib.hf_leader, LeaderStruct, _leader, _bytes(name, 'a lock name')), None)
+        return next(iter(self._each(lib.hf_leader, LeaderStruct, _leader, _bytes(name, 'a lock name'))), None)
 
     def get(self, name: str, key: str) -> Record | None:
         """The record of that lock, or None."""
@@ -697,22 +698,24 @@ class Store(contextlib.AbstractContextManager):
 
     def records(self, name: str, prefix: str = '') -> list[Record]:
         """The records of that lock whose keys start with prefix."""
-        wanted = _bytes(name, 'a lock name'), _bytes(prefix, 'a prefix')
-        return [*self._each(lib.hf_record_list, RecordStruct, _record, *wanted)]
+        return self._each(lib.hf_record_list, RecordStruct, _record, _bytes(name, 'a lock name'),
+                          _bytes(prefix, 'a prefix'))
 
     def break_(self, name: str, token: int, *, reason: str | None = None, now: bool = False) -> None:
         """Revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at
         once, and only a fence keeps the late one out. Raises Lost if it is not the present one."""
-        options = BreakOptions(sizeof(BreakOptions), None, _optional(reason, 'a reason'), now)
+        options = BreakOptions(sizeof(BreakOptions), None, _bytes(reason, 'a reason'), now)
         self._core.ask(lib.hf_break, _bytes(name, 'a lock name'), token, byref(options), None)
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], Any], *arguments: Any) -> Iterator:
+    def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], Any], *arguments: Any) -> list:
         found: list[Any] = []
-        self._core.ask(function, *arguments, FOUND_FN(lambda at, _: not found.append(of(kind.from_address(at)))), None)
-        return iter(found)
+        told = FOUND_FN(lambda at, _: not found.append(of(kind.from_address(at))))
+        # Not in the main thread, where Ctrl-C would end told, and what was found until then be all.
+        self._core.ask(lambda *all_of_it: pause(partial(function, *all_of_it)), *arguments, told, None)
+        return found
 
 
 open = Store

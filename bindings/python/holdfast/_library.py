@@ -34,7 +34,7 @@ FOUND_FN = CFUNCTYPE(c_bool, c_void_p, c_void_p)
 
 # What a function returns, and what it takes.
 _FUNCTIONS = {
-    'hf_open_waiting': 'isppp', 'hf_close': '-p', 'hf_store_url': 'sp', 'hf_break': 'ipsqppp',
+    'hf_open_waiting': 'isppp', 'hf_close': '-p', 'hf_store_url': 'sp', 'hf_version': 's', 'hf_break': 'ipsqppp',
     'hf_lock_acquire': 'i', 'hf_lock_release': 'i',  # which is quickest; what they take is ready to be passed
     'hf_lock_acquire_any': 'ippz', 'hf_lock_acquire_all': 'ippz', 'hf_lease_token': 'qp',
     'hf_lease_remaining_ms': 'lp', 'hf_lease_loss': 'ip', 'hf_lease_fd': 'ip', 'hf_renew': 'ipup',
@@ -58,9 +58,8 @@ def _load() -> ctypes.CDLL:
 
 def _check(library: ctypes.CDLL) -> None:
     """One sentence for a library that does not go with this module, instead of a crash later."""
-    library.hf_version.restype = c_char_p
-    has = library.hf_version().decode()
     missing = [name for name in _FUNCTIONS if not hasattr(library, name)]
+    has = '' if missing else CFUNCTYPE(c_char_p)(('hf_version', library))().decode()
     if missing or not NEEDS <= (*map(int, has.split('.')[:2]),) < (NEEDS[0] + 1,):
         what = f'has no {missing[0]}' if missing else f'is {has}'
         raise ImportError(f'holdfast: this module needs libholdfast {NEEDS[0]}.{NEEDS[1]} or a later one of the same '
@@ -70,5 +69,5 @@ def _check(library: ctypes.CDLL) -> None:
         function.restype, function.argtypes = result, arguments or None
 
 
-lib, libc = _load(), ctypes.CDLL(None, use_errno=True)
+lib, libc = _load(), ctypes.CDLL(None)
 _check(lib)

@@ -1,5 +1,6 @@
 """traps.py NAME URL - one thing that may go wrong with the Python binding; prints what came of it."""
 import asyncio
+import copy
 import gc
 import os
 import random
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from functools import partial
 
 import holdfast
 
@@ -248,6 +250,172 @@ def storm():
         store.lock(name, wait=20).acquire().release()
     store.close()
     print('caught', caught)
+
+
+def storm_once():
+    """The same while a turn of once() begins, or waits; the signals come in twos."""
+    warnings.simplefilter('ignore')
+    store, other, left, ended = holdfast.open(url), holdfast.open(url), [0], time.monotonic() + 6
+    lease = other.lock('at work').acquire()
+
+    def handler(*_):
+        if left[0]:
+            left[0] -= 1
+            raise KeyboardInterrupt
+
+    def one(key):
+        try:
+            with store.once(key, wait=float('inf')) as job:
+                while True:
+                    job.check()
+        except KeyboardInterrupt:
+            pass
+
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.00013)
+    while time.monotonic() < ended:
+        try:
+            left[0] = 2
+            one(random.choice(['at work', str(time.monotonic())]))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            left[0] = 0
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    lease.release()
+    print('alive')
+
+
+async def _kept():
+    kept = []
+    with holdfast.open(url) as store, holdfast.open(url) as other:
+        for n in range(200):
+            lease = other.lock('kept').acquire()
+            kept.append(asyncio.create_task(store.lock('kept', wait=float('inf')).acquire_async()))
+            await asyncio.sleep(0.003)
+            for step in (lease.release, kept[-1].cancel)[::n % 2 * 2 - 1]:
+                step()
+            kept += await asyncio.gather(kept[-1], return_exceptions=True)
+            with other.lock('kept', wait=5):
+                pass
+
+
+def kept():
+    """Tasks are cancelled in the moment of the grant, and somebody keeps them, and what they raised."""
+    asyncio.run(_kept())
+    print('nothing stayed held')
+
+
+def found():
+    """Ctrl-C while a server thinks about a question: not an answer that is cut short."""
+    warnings.simplefilter('ignore', holdfast.StoreWarning)
+    server, said = int(os.environ['REDIS_PID']), []
+    with holdfast.open(url) as store, store.elect('asked', address='here') as term:
+        term.put('key', b'value')
+        for question in (lambda: store.get('asked', 'key'), lambda: store.records('asked'), lambda: store.leader('asked')):
+            os.kill(server, signal.SIGSTOP)
+            threading.Timer(0.2, stop_me).start()
+            threading.Timer(0.4, os.kill, (server, signal.SIGCONT)).start()
+            try:
+                said.append(question())
+            except KeyboardInterrupt:
+                said.append('interrupted')
+    print(said)
+
+
+async def _watched(store):
+    async with store.lock('watched') as lease:
+        lost = asyncio.create_task(lease.lost())
+        await asyncio.sleep(0.1)
+        if (child := os.fork()) == 0:
+            try:
+                lease.release()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        await asyncio.sleep(0.1)
+        print('still held', not lost.done())
+        lost.cancel()
+
+
+def fork_watched():
+    """What a forked child gives back wakes nobody in its parent; nor does it end the wait that it was forked from."""
+    store, other = holdfast.open(url), holdfast.open(url)
+    asyncio.run(_watched(store))
+    lease = other.lock('waited for').acquire()
+
+    def fork_in_a_handler(*_):
+        if os.fork() == 0:
+            sys.exit()
+        print('child', os.wait()[1], flush=True)
+        threading.Timer(0.1, lease.release).start()
+
+    signal.signal(signal.SIGALRM, fork_in_a_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with store.lock('waited for', wait=20):
+            print('taken')
+    except SystemExit:
+        os._exit(0)
+
+
+def copied():
+    """A copy of a lease is the same lease."""
+    with holdfast.open(url) as store, holdfast.open(url) as other:
+        with store.lock('copied') as lease:
+            twins = [copy.copy(lease), copy.deepcopy(lease)]
+            del twins
+            gc.collect()
+            time.sleep(0.1)
+            try:
+                other.lock('copied').acquire()
+            except holdfast.Busy:
+                print('still held')
+
+
+def used_up():
+    """No descriptor is left: what needs one says so, and what was held is given back."""
+    store, said, many, loop = holdfast.open(url), [], [], asyncio.new_event_loop()
+    lease = store.lock('used up').acquire()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    try:
+        while True:
+            many.append(os.dup(0))
+    except OSError:
+        pass
+    for needs_one in store.lock('used up', wait=1).acquire, partial(loop.run_until_complete, lease.lost()):
+        try:
+            needs_one()
+        except (holdfast.NoMemory, OSError) as error:
+            said.append(type(error).__name__)
+    lease.release()
+    for one in many:
+        os.close(one)
+    store.lock('used up').acquire().release()
+    print(said)
+
+
+def shared():
+    """One Lock, entered by two threads: neither gives back what is the other's."""
+    store, said = holdfast.open(url), []
+    lock = store.lock('shared', ttl=0.3, wait=20, keep=False)
+    with store.lock('shared'):
+        crowd = [threading.Thread(target=_share, args=(lock, said)) for _ in range(2)]
+        for one in crowd:
+            one.start()
+        time.sleep(0.2)
+    for one in crowd:
+        one.join()
+    print(sorted(said))
+
+
+def _share(lock, said):
+    try:
+        with lock as lease:
+            time.sleep(3)  # it is lost, and the other enters
+            said.append('lost' if not lease.remaining else 'held')
+    except (holdfast.Lost, RuntimeError) as error:
+        said.append(type(error).__name__)
 
 
 def stop(*_):
