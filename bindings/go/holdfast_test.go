@@ -420,6 +420,38 @@ func TestReleasedLeaseIsNobodyElses(t *testing.T) {
 	}
 }
 
+func TestReleasedLeaseHoldsUpNobody(t *testing.T) {
+	store := open(t)
+	old, next := &Lease{}, &Lease{hold: &hold{}}
+	for old.hold != next.hold { // they are made of the same
+		old = take(t, store, "busy", Options{})
+		_ = old.Release()
+		if next = take(t, store, "busy", Options{}); old.hold != next.hold {
+			_ = next.Release()
+		}
+	}
+	var over atomic.Bool
+	for i := 0; i < 100; i++ {
+		go func() {
+			for !over.Load() {
+				_ = old.Check()
+			}
+		}()
+	}
+	time.Sleep(50 * time.Millisecond)
+	released := make(chan error, 1)
+	go func() { released <- next.Release() }()
+	select {
+	case err := <-released:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("calls of a released lease keep the next one from being released")
+	}
+	over.Store(true)
+}
+
 func TestDroppedLeasesUnderPressure(t *testing.T) {
 	store := open(t)
 	for i := 0; i < 300; i++ {

@@ -81,8 +81,10 @@ func (l *Lease) with(call func(hf *C.struct_hf_lease, e *cError) cStatus, texts 
 		return err
 	}
 	h := l.hold
-	h.calls.Add(1) // before the look: Release looks the other way round
-	defer h.calls.Add(-1)
+	if h.use.Load() == l.use { // else it is not counted: another lease's Release would wait for it
+		h.calls.Add(1) // before the other look: Release looks the other way round
+		defer h.calls.Add(-1)
+	}
 	if h.use.Load() != l.use {
 		return invalid(fmt.Sprintf("lock %q in store %s: this lease was released", l.name, l.store.url))
 	}
@@ -169,7 +171,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 }
 
 // Release gives the lock back. It returns a Lost error if it was not held to the end; again, it does nothing.
-func (l *Lease) Release() (err error) {
+func (l *Lease) Release() error {
 	h := l.hold
 	if !h.use.CompareAndSwap(l.use, l.use+1) {
 		return nil
@@ -177,9 +179,8 @@ func (l *Lease) Release() (err error) {
 	for h.calls.Load() > 0 { // they began before
 		time.Sleep(time.Millisecond)
 	}
-	err = l.store.failure(h.give(), &h.err, h.loss)
-	holds.Put(h)
-	return err
+	defer holds.Put(h)
+	return l.store.failure(h.give(), &h.err, h.loss)
 }
 
 // Leases are those of All, in the order of the names. The loss of one is the loss of all.
