@@ -54,8 +54,8 @@
 namespace holdfast {
 
 using milliseconds = std::chrono::milliseconds;
-/* As a wait: without limit. */
-inline constexpr milliseconds forever{-1};
+/* As a wait: without limit. What was counted down to a deadline never is that by accident. */
+inline constexpr milliseconds forever = milliseconds::max();
 
 /* What went wrong: a status and the library's sentence about it. */
 struct Failure {
@@ -237,7 +237,7 @@ inline std::uint32_t ttl_of(milliseconds ttl)
 /* A time that is over already is no wait. */
 inline std::int64_t wait_of(milliseconds wait)
 {
-    return wait.count() < forever.count() ? 0 : wait.count();
+    return wait == forever ? -1 : std::max(wait.count(), milliseconds::rep());
 }
 
 #if defined(__cpp_lib_jthread)
@@ -261,22 +261,25 @@ inline int fd_of(const Stop &stop, int cancel_fd, std::shared_ptr<void> &keep)
 {
     if (!stop.stop_possible())
         return cancel_fd;
-    keep = std::make_shared<StopEvent>(stop);
-    return std::static_pointer_cast<StopEvent>(keep)->fd;
+    auto event = std::make_shared<StopEvent>(stop);
+    keep = event;
+    /* 0, where stdin was closed, is none to the library; while that is kept the next is another. */
+    return event->fd != 0 ? event->fd : fd_of(stop, cancel_fd, keep);
 }
 
-/* Waits until one of these leases is lost, and then asks for a stop. */
+/* Waits until one of these leases is lost, and then asks for a stop; at once if there are no
+ * descriptors to hear of it by: -1 & 0x7fffffff is none that poll would wait for. */
 struct LossWatch {
     template <class T> LossWatch(const T *leases, std::size_t count)
     {
         std::vector<pollfd> fds(1);
 
         for (std::size_t i = 0; i < count; i++)
-            fds.push_back({leases[i].fd(), POLLIN, 0});
+            fds.push_back({leases[i].fd() & 0x7fffffff, POLLIN, 0});
         thread = std::jthread([fds, source = source](std::stop_token over) mutable {
             StopEvent wake(over);
 
-            fds[0] = {wake.fd, POLLIN, 0};
+            fds[0] = {wake.fd & 0x7fffffff, POLLIN, 0};
             while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR)
                 continue;
             if (!over.stop_requested())
@@ -483,10 +486,9 @@ public:
     std::string name() const { return hf_lease_name(handle()); }
     milliseconds ttl() const noexcept { return milliseconds(hf_lease_ttl_ms(handle())); }
     /* <= 0: do not write any more. */
-    milliseconds remaining() const noexcept
-    {
-        return milliseconds(hf_lease_remaining_ms(handle()));
-    }
+    // clang-format off
+    milliseconds remaining() const noexcept { return milliseconds(hf_lease_remaining_ms(handle())); }
+    // clang-format on
     bool held() const noexcept { return hf_lease_remaining_ms(handle()) > 0; }
     hf_loss loss() const noexcept { return hf_lease_loss(handle()); }
     /* Becomes readable once the lease is lost; -1: none to be had. */

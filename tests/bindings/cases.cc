@@ -8,6 +8,7 @@
 #include <cstring>
 #include <poll.h>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -126,6 +127,42 @@ static void losing(Store &store)
     }
 }
 
+#if defined(__cpp_lib_jthread)
+/* In a child, without stdin and then without any descriptor. */
+static void without_descriptors(const std::string &url)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    if (child == 0) {
+        Store store(url);
+        Lease lease = store.lock("without");
+
+        alarm(20);
+        close(0);
+        std::stop_source source;
+        std::jthread stop([&] {
+            std::this_thread::sleep_for(200ms);
+            source.request_stop();
+        });
+        if (!throws<holdfast::Cancelled>(
+                [&] { store.lock("without", {30s, holdfast::forever}, source.get_token()); }))
+            _exit(1);
+        rlimit none{0, 0};
+        setrlimit(RLIMIT_NOFILE, &none);
+        std::stop_token lost = lease.stop_token();
+        while (!lost.stop_requested())
+            std::this_thread::sleep_for(1ms);
+        lease.release();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    check(status != SIGALRM && WEXITSTATUS(status) != 1,
+          "a stop token ends a wait without stdin, where a descriptor may be 0");
+    check(status == 0, "a stop token without a descriptor is over at once, and the release not held up");
+}
+#endif
+
 static void waiting(Store &store)
 {
     Lease lease = store.lock("wait");
@@ -140,6 +177,8 @@ static void waiting(Store &store)
     check(next.held(), "a wait ends with the release of the other");
     check(throws<holdfast::Busy>([&] { store.lock("wait", {30s, -5s}); }),
           "a time that is over is no wait");
+    check(throws<holdfast::Busy>([&] { store.lock("wait", {30s, -1ms}); }),
+          "nor is one that is over by a millisecond");
     check(pipe(pipes) == 0, "a pipe");
     Options options{30s, holdfast::forever};
     options.cancel_fd = pipes[0];
@@ -165,6 +204,7 @@ static void waiting(Store &store)
     bool cancelled = throws<holdfast::Cancelled>(
         [&] { store.lock("wait", {30s, holdfast::forever}, source.get_token()); });
     check(cancelled && since(at) < 100ms, "or by a stop token, within 100ms");
+    without_descriptors(store.url());
 #endif
 }
 

@@ -36,7 +36,7 @@ struct Line {
     const cJSON *at(int i) const { return cJSON_GetArrayItem(array, i + 1); }
     std::string text(int i) const { return cJSON_IsString(at(i)) ? at(i)->valuestring : ""; }
     long number(int i) const { return at(i) != nullptr ? static_cast<long>(at(i)->valuedouble) : 0; }
-    milliseconds time(int i) const { return milliseconds(number(i)); }
+    milliseconds time(int i) const { return number(i) < 0 ? holdfast::forever : milliseconds(number(i)); }
     bool flag(int i) const { return cJSON_IsTrue(at(i)); }
     int slot() const { return static_cast<int>(number(0)); }
     /* The names under any or all, if that is what the name is. */
@@ -247,7 +247,7 @@ cJSON *once(const Line &line)
     if (cJSON_HasObjectItem(given, "retries"))
         options.retries = static_cast<std::uint32_t>(number("retries"));
     if (cJSON_HasObjectItem(given, "wait"))
-        options.wait = milliseconds(number("wait"));
+        options.wait = number("wait") < 0 ? holdfast::forever : milliseconds(number("wait"));
     options.tz = word("tz");
     options.label = word("label");
     auto once = store->once(line.text(0), options, [&](holdfast::Turn &turn) {
