@@ -50,7 +50,7 @@ var holds = sync.Pool{New: func() any {
 }}
 
 // give ends the hold; it may be used for another lease then.
-func (h *hold) give() (status cStatus) {
+func (h *hold) give() (status cStatus, err *cError, loss C.enum_hf_loss) {
 	if h.watch != nil {
 		_ = h.watch.Close()
 		<-h.over
@@ -59,11 +59,11 @@ func (h *hold) give() (status cStatus) {
 		status = C.release(h.taken.lease, &h.loss, &h.err)
 	}
 	h.taken.lease, h.borrowed, h.watch, h.over, h.watched = 0, false, nil, nil, sync.Once{}
-	return status
+	return status, &h.err, h.loss
 }
 
 func (h *hold) lease(s *Store, name string, taken C.struct_taken) *Lease {
-	h.taken = taken
+	h.taken, h.err.text[0] = taken, 0
 	return &Lease{h, s, name, uint64(taken.token), h.use.Load()}
 }
 
@@ -180,7 +180,7 @@ func (l *Lease) Release() error {
 		time.Sleep(time.Millisecond)
 	}
 	defer holds.Put(h)
-	return l.store.failure(h.give(), &h.err, h.loss)
+	return l.store.failure(h.give())
 }
 
 // Leases are those of All, in the order of the names. The loss of one is the loss of all.
