@@ -314,7 +314,7 @@ inline int fd_of(const Stop &, int cancel_fd, std::shared_ptr<void> &)
 
 inline const char *text_or_null(const std::string &text)
 {
-    return text.empty() ? nullptr : text.c_str();
+    return text.empty() ? nullptr : Text(text).c;
 }
 
 /* Options as C has them. They live as long as those that they were made of. */
