@@ -8,10 +8,10 @@
 #include "serve/answer.h"
 #include "serve/attempts.h"
 #include "serve/body.h"
+#include "serve/credentials.h"
 #include "serve/metrics.h"
 #include "serve/reply.h"
 #include "serve/stream.h"
-#include "serve/tokens.h"
 
 #include "base/base.h"
 #include "core/lease.h"

@@ -3,8 +3,8 @@
 #include "serve/connection.h"
 
 #include "serve/answer.h"
+#include "serve/credentials.h"
 #include "serve/metrics.h"
-#include "serve/tokens.h"
 #include "serve/wire.h"
 
 #include "base/base.h"
@@ -178,7 +178,7 @@ static bool serve_one(struct connection *c)
     answer(c, &x, got, &why);
     go_on = send_response(c, &x);
     count(&x);
-    tokens_done(x.serve->tokens, x.who.credential);
+    credentials_done(x.serve->credentials, x.who.credential);
     text_release(&x.response.body);
     text_release(&x.response.headers);
     explicit_bzero(&x.granted, sizeof x.granted);

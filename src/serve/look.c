@@ -2,9 +2,9 @@
 #include "serve/look.h"
 
 #include "serve/answer.h"
+#include "serve/credentials.h"
 #include "serve/listing.h"
 #include "serve/metrics.h"
-#include "serve/tokens.h"
 
 #include "base/base.h"
 

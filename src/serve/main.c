@@ -1,12 +1,12 @@
 /* main.c - holdfast-serve, which `holdfast serve` executes: options, start, signals, end. */
 #include "serve/attempts.h"
 #include "serve/connection.h"
+#include "serve/credentials.h"
 #include "serve/listen.h"
 #include "serve/listing.h"
 #include "serve/look.h"
 #include "serve/metrics.h"
 #include "serve/stream.h"
-#include "serve/tokens.h"
 
 #include "base/base.h"
 #include "cli/cli.h"
@@ -36,7 +36,7 @@ struct settings {
     struct cli_list host_list;
     struct cli_list watch_list;
     int64_t max_ttl_ms; /* < 0: none was given */
-    const char *new_token;
+    const char *new_credential;
     struct serve_options options;
 };
 
@@ -58,9 +58,9 @@ static int parse(struct settings *s, int argc, char **argv)
                "the store to serve; default: $HOLDFAST_STORE, or else this user's"),
         option("listen", CLI_LIST, "ADDR", &s->listen_list,
                "unix:PATH or tcp:127.0.0.1:7070; may be repeated"),
-        option("tokens", CLI_TEXT, "FILE", &o->tokens_file,
+        option("tokens", CLI_TEXT, "FILE", &o->credentials_file,
                "who may do what; tcp: needs it; read again on HUP"),
-        option("new-token", CLI_TEXT, "NAME", &s->new_token,
+        option("new-token", CLI_TEXT, "NAME", &s->new_credential,
                "print a new secret and its line for that file, and exit"),
         option("host", CLI_LIST, "NAME", &s->host_list,
                "another name of this server in requests; may be repeated"),
@@ -106,17 +106,17 @@ static bool check(const struct settings *s)
     return true;
 }
 
-static int new_token(const char *name)
+static int new_credential(const char *name)
 {
-    char secret[TOKENS_SECRET_SIZE];
-    char hash[2 * TOKENS_HASH_LEN + 1];
+    char secret[CREDENTIAL_SECRET_SIZE];
+    char hash[2 * CREDENTIAL_HASH_LEN + 1];
 
-    if (!tokens_name_valid(name))
+    if (!credential_name_valid(name))
         return cli_usage_error(&command,
                                "--new-token: a NAME has letters, digits and ._@-, %d at "
                                "the most",
-                               TOKENS_NAME_MAX);
-    tokens_draw(secret, hash);
+                               CREDENTIAL_NAME_MAX);
+    credential_draw(secret, hash);
     if (isatty(STDOUT_FILENO) == 1)
         cli_error("the secret, which is shown this once, and its line for the file of --tokens:");
     printf("%s\n%s %s look lock metrics\n", secret, name, hash);
@@ -135,16 +135,16 @@ static void raise_limits(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void read_tokens_again(struct serve *serve)
+static void read_credentials_again(struct serve *serve)
 {
     struct hf_error err;
 
-    if (serve->options.tokens_file == NULL)
+    if (serve->options.credentials_file == NULL)
         return;
-    if (tokens_read(serve->tokens, serve->options.tokens_file, &err) == HF_OK)
-        cli_error("the tokens were read again");
+    if (credentials_read(serve->credentials, serve->options.credentials_file, &err) == HF_OK)
+        cli_error("the credentials were read again");
     else
-        cli_error("%s; the tokens stay as they were", err.text);
+        cli_error("%s; the credentials stay as they were", err.text);
 }
 
 /* True: the server is to end. */
@@ -155,7 +155,7 @@ static bool take_signal(struct serve *serve, int signal_fd)
     while ((number = cli_pending_signal(signal_fd)) != 0) {
         if (number != SIGHUP)
             return true;
-        read_tokens_again(serve);
+        read_credentials_again(serve);
     }
     return false;
 }
@@ -213,13 +213,13 @@ static void accept_clients(struct serve *serve, const struct listeners *listener
 static bool make_parts(struct serve *serve)
 {
     serve->stop_fd = eventfd(0, EFD_CLOEXEC);
-    serve->tokens = serve->tokens != NULL ? serve->tokens : tokens_open();
+    serve->credentials = serve->credentials != NULL ? serve->credentials : credentials_open();
     serve->attempts = attempts_open();
     serve->listing = listing_open();
     serve->readiness = readiness_open();
     serve->streams = streams_open();
     serve->metrics = metrics_open(serve);
-    return serve->stop_fd >= 0 && serve->tokens != NULL && serve->attempts != NULL &&
+    return serve->stop_fd >= 0 && serve->credentials != NULL && serve->attempts != NULL &&
            serve->listing != NULL && serve->readiness != NULL && serve->streams != NULL &&
            serve->metrics != NULL;
 }
@@ -231,7 +231,7 @@ static void close_parts(struct serve *serve)
     readiness_close(serve->readiness);
     listing_close(serve->listing);
     attempts_close(serve->attempts);
-    tokens_close(serve->tokens);
+    credentials_close(serve->credentials);
     if (serve->stop_fd >= 0)
         (void)close(serve->stop_fd);
     hf_close(serve->store);
@@ -271,7 +271,7 @@ static int start_listening(const struct settings *s, struct listeners *listeners
         status = listeners_default(listeners, &err);
     if (status != HF_OK)
         return cli_fail(&err);
-    if (listeners_have_tcp(listeners) && s->options.tokens_file == NULL)
+    if (listeners_have_tcp(listeners) && s->options.credentials_file == NULL)
         return cli_usage_error(&command,
                                "tcp: needs --tokens FILE: every user of this machine, and every "
                                "web page, reaches a loopback address");
@@ -286,9 +286,9 @@ static int run(struct settings *s, const char *url)
     int signal_fd = cli_catch_signals(); /* blocked before any thread is there */
     int exit_code = signal_fd >= 0 ? 0 : EXIT_HF_INTERNAL;
 
-    serve.tokens = tokens_open();
-    if (exit_code == 0 && serve.tokens != NULL && s->options.tokens_file != NULL &&
-        tokens_read(serve.tokens, s->options.tokens_file, &err) != HF_OK)
+    serve.credentials = credentials_open();
+    if (exit_code == 0 && serve.credentials != NULL && s->options.credentials_file != NULL &&
+        credentials_read(serve.credentials, s->options.credentials_file, &err) != HF_OK)
         exit_code = cli_fail(&err);
     if (exit_code == 0)
         exit_code = start_listening(s, &listeners);
@@ -329,8 +329,8 @@ int main(int argc, char **argv)
     s.options.watch_count = s.watch_list.count;
     if (!check(&s))
         return EXIT_HF_USAGE;
-    if (s.new_token != NULL)
-        return new_token(s.new_token);
+    if (s.new_credential != NULL)
+        return new_credential(s.new_credential);
     if (s.url[0] != '\0' || cli_store_fd_read(from_environment, s.url) == CLI_STORE_FD_READ)
         url = s.url;
     raise_limits();

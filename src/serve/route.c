@@ -1,8 +1,8 @@
 /* route.c - the table of routes, and who may use them. */
+#include "serve/credentials.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
 #include "serve/serve.h"
-#include "serve/tokens.h"
 
 #include <pwd.h>
 #include <stdio.h>
@@ -100,11 +100,11 @@ static bool identify(struct exchange *x)
         return true;
     }
     if (given == NULL)
-        return refuse_unknown(x, "this needs a token: Authorization: Bearer SECRET");
+        return refuse_unknown(x, "this needs a credential: Authorization: Bearer SECRET");
     if (strncasecmp(given, scheme, sizeof scheme - 1) == 0)
-        x->who.credential = tokens_find(x->serve->tokens, given + sizeof scheme - 1);
+        x->who.credential = credentials_find(x->serve->credentials, given + sizeof scheme - 1);
     if (x->who.credential == NULL)
-        return refuse_unknown(x, "the token is not known here");
+        return refuse_unknown(x, "the credential is not known here");
     (void)snprintf(x->who.name, sizeof x->who.name, "%s", x->who.credential->name);
     return true;
 }

@@ -15,12 +15,12 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-struct metrics;   /* metrics.h */
-struct tokens;    /* tokens.h */
-struct attempts;  /* attempts.h: owners under way, and those that ended lately */
-struct listing;   /* listing.h */
-struct readiness; /* look.c */
-struct streams;   /* stream.h */
+struct metrics;     /* metrics.h */
+struct credentials; /* credentials.h */
+struct attempts;    /* attempts.h: owners under way, and those that ended lately */
+struct listing;     /* listing.h */
+struct readiness;   /* look.c */
+struct streams;     /* stream.h */
 
 enum {
     SERVE_LISTENERS_MAX = 8,
@@ -59,7 +59,7 @@ struct serve_options {
     size_t host_count;
     const char *watch[SERVE_WATCH_MAX]; /* names of locks, for the metrics */
     size_t watch_count;
-    const char *tokens_file; /* NULL: none */
+    const char *credentials_file; /* NULL: none */
 };
 
 /* There is one. All of it may be used from every thread. */
@@ -73,7 +73,7 @@ struct serve {
     atomic_uint clients;
     atomic_uint waiters;
     struct metrics *metrics;
-    struct tokens *tokens;
+    struct credentials *credentials;
     struct attempts *attempts;
     struct listing *listing;
     struct readiness *readiness;
@@ -90,7 +90,7 @@ enum right {
     RIGHTS
 };
 
-struct credential; /* tokens.h */
+struct credential; /* credentials.h */
 
 /* Who asks. */
 struct who {

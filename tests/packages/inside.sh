@@ -226,8 +226,8 @@ server() {
     ok $? 'a file has its options'
     main=$(show MainPID $unit)
     quietly systemctl reload $unit
-    within 20 sh -c "journalctl -u $unit | grep -q 'tokens were read again'"
-    is "$?:$(show MainPID $unit)" "0:$main" 'reload reads the tokens again'
+    within 20 sh -c "journalctl -u $unit | grep -q 'credentials were read again'"
+    is "$?:$(show MainPID $unit)" "0:$main" 'reload reads the credentials again'
     kill -KILL "$main"
     within 20 restarted $unit
     quietly holdfast --store http+unix:///run/holdfast/sock run -n served -- true

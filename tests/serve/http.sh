@@ -1,7 +1,7 @@
 # http.sh - a server of HTTP for a test: sourced by bash, after stage.sh or the lib.sh of a store.
 #
 #   serve_start OPTION...   holdfast serve on $sock and with these options; waits until it is alive
-#   serve_token NAME RIGHT...  a line of $dir/tokens; its secret is in $dir/NAME.secret
+#   serve_credential NAME RIGHT...  a line of $dir/tokens; its secret is in $dir/NAME.secret
 #   get PATH                what it answers, through $sock
 #   post WHAT JSON          likewise
 #   new_owner               prints one
@@ -26,7 +26,7 @@ declare -F server_stop >/dev/null || server_stop() { # NAME [SIGNAL]
     unset "server_pid[$1]"
 }
 
-serve_token() {
+serve_credential() {
     local name=$1
     shift
     (

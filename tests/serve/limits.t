@@ -6,8 +6,8 @@ set -u
 command -v jq >/dev/null || skip_all 'jq is not installed'
 
 p=$(free_port)
-serve_token half lock look
-serve_token other lock look
+serve_credential half lock look
+serve_credential other lock look
 serve_start --store "file:$dir/store" --max-waiters 4 --max-clients 8 --max-wait 3s --tokens "$dir/tokens" --listen "tcp:127.0.0.1:$p"
 body() { echo "{\"name\": \"$1\", \"owner\": \"$(new_owner)\", \"ttl_ms\": 20000, \"wait_ms\": ${2-0}}"; }
 # wait_as CREDENTIAL FILE : in the background
@@ -125,7 +125,7 @@ if command -v systemd-socket-activate >/dev/null; then
     systemd-socket-activate -l "127.0.0.1:$p" "$hf" serve --store "file:$dir/store" 2>"$dir/activate.err" &
     server_pid[activate]=$!
     eventually 10 sh -c "curl -sS -m 2 http://127.0.0.1:$p/ >/dev/null 2>&1; grep -q -- --tokens '$dir/activate.err'"
-    ok $? 'a tcp: socket of systemd needs tokens as any other'
+    ok $? 'a tcp: socket of systemd needs credentials as any other'
     kill -TERM "${server_pid[activate]}" 2>/dev/null
     wait "${server_pid[activate]}" 2>/dev/null
     unset 'server_pid[activate]'

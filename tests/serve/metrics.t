@@ -75,7 +75,7 @@ ok $? 'a name with quotes stays one label'
 server_stop serve
 
 # The bound, with all that is allowed, and a real Prometheus.
-serve_token scraper metrics
+serve_credential scraper metrics
 watched=()
 for i in $(seq 100); do watched+=(--watch "lock $i"); done
 serve_start --listen "tcp:127.0.0.1:$tcp_port" --tokens "$dir/tokens" --store "file:$dir/store" "${watched[@]}"
@@ -86,7 +86,7 @@ ok $? '100 locks are watched'
 series=$(grep -vc '^#' "$dir/metrics")
 [ "$series" -le 600 ]
 ok $? "there are at most 600 series ($series)"
-is "$(curl -sS -o /dev/null -w '%{http_code}' "http://127.0.0.1:$tcp_port/metrics")" 401 'over TCP a token is wanted'
+is "$(curl -sS -o /dev/null -w '%{http_code}' "http://127.0.0.1:$tcp_port/metrics")" 401 'over TCP a credential is wanted'
 cat >"$dir/prometheus.yml" <<END
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [$root/examples/prometheus/holdfast.rules.yml]

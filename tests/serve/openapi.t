@@ -7,7 +7,7 @@ set -u
 python3 -c 'import jsonschema' 2>/dev/null || skip_all 'python3-jsonschema is not installed'
 # shellcheck source=tests/serve/http.sh
 . "$(dirname "$0")/http.sh"
-serve_token reader look
+serve_credential reader look
 port=$(free_port)
 serve_start --store "file:$dir/store" --listen "tcp:127.0.0.1:$port" --tokens "$dir/tokens"
 timeout 120 python3 "$root/tests/serve/openapi.py" "$sock" "$port" "$dir/reader.secret"

@@ -1,6 +1,6 @@
 """page.py - what a person sees in the page and does with it, in one Chromium, in front of real servers.
 
-Told by the environment: HOLDFAST (the program), PAGE_DIR (a folder with a file of tokens), PAGE_PORT and PAGE_OTHER_PORT (free ones),
+Told by the environment: HOLDFAST (the program), PAGE_DIR (a folder with a file of credentials), PAGE_PORT and PAGE_OTHER_PORT (free ones),
 PAGE_REDIS (the URL of a Redis that is in quarantine). Prints TAP.
 """
 import atexit
@@ -110,12 +110,12 @@ def focus_on(name):
 
 
 def enter(browser):
-    """Whoever comes without a token is asked for one."""
+    """Whoever comes without a credential is asked for one."""
     browser.look(1200)
     browser.open(HERE + '/')
-    ok(browser.eventually("document.activeElement?.id === 'secret'"), 'the page asks for a token')
+    ok(browser.eventually("document.activeElement?.id === 'secret'"), 'the page asks for a credential')
     ok(browser.run("document.getElementById('main').hidden"), 'and shows nothing before')
-    browser.type('no such token')
+    browser.type('no such secret')
     browser.press('Enter')
     ok(browser.eventually(text('asked') + ".includes('not known')"), 'a wrong one is told so')
     browser.type(SECRET)
@@ -315,7 +315,7 @@ def gone(browser, server):
     proxy.shutdown()
     proxy.server_close()
     server.start()
-    ok(browser.eventually(FRESH, 10), 'the server is back: so is the page, and its token')
+    ok(browser.eventually(FRESH, 10), 'the server is back: so is the page, and its secret')
     server.process.send_signal(signal.SIGSTOP)
     ok(browser.eventually(STALE, 10), 'a server that stands still')
     ok(browser.run(text('stale') + ".includes('has not answered')"), 'is told of', browser.run(text('stale')))

@@ -7,7 +7,7 @@ set -u
 command -v chromium >/dev/null || skip_all 'chromium is not installed'
 # shellcheck source=tests/serve/http.sh
 . "$(dirname "$0")/http.sh"
-serve_token night look lock metrics
+serve_credential night look lock metrics
 redis_start new
 read -r PAGE_PORT PAGE_OTHER_PORT <<<"$(free_ports 2 | tr '\n' ' ')"
 PAGE_REDIS=$(url new)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Who may do what: tokens and their file, Host, the socket's mode, addresses.
+# Who may do what: credentials and their file, Host, the socket's mode, addresses.
 set -u
 . "$(dirname "$0")/../support/stage.sh"
 . "$(dirname "$0")/http.sh"
@@ -20,12 +20,12 @@ refused() { # WANTED DESCRIPTION OPTION... : the server does not start
     is "$got" "$wanted" "$what"
 }
 
-serve_token all look lock metrics
-serve_token looker look:app/
-serve_token locker lock:app/ lock:db/
-serve_token scraper metrics
+serve_credential all look lock metrics
+serve_credential looker look:app/
+serve_credential locker lock:app/ lock:db/
+serve_credential scraper metrics
 
-refused 64 'tcp: needs tokens' --listen "tcp:127.0.0.1:$p"
+refused 64 'tcp: needs credentials' --listen "tcp:127.0.0.1:$p"
 like "$(cat "$dir/refused")" '*--tokens*' 'and the text says so'
 for address in tcp:0.0.0.0:7070 'tcp:[::]:7070' tcp:192.0.2.1:7070 tcp:127.0.0.2:7070 tcp:localhost.evil:7070 unix:relative http:x; do
     refused 64 "$address is no address to listen on" --tokens "$dir/tokens" --listen "$address"
@@ -36,7 +36,7 @@ refused 64 'nor is one of another machine' --tokens "$dir/tokens" --listen tcp:0
 like "$(cat "$dir/refused")" '*proxy with TLS in front*' 'and the text says what to do'
 cp "$dir/tokens" "$dir/open"
 chmod 0644 "$dir/open"
-refused 77 'a tokens file that others can read is refused' --tokens "$dir/open" --listen "unix:$dir/x"
+refused 77 'a credentials file that others can read is refused' --tokens "$dir/open" --listen "unix:$dir/x"
 chmod 0602 "$dir/open"
 refused 77 'and one that others can write' --tokens "$dir/open" --listen "unix:$dir/x"
 chmod 0600 "$dir/open"
@@ -47,12 +47,12 @@ printf 'x %064d fly\n' 0 >"$dir/open"
 refused 64 'and one with a right that there is not' --tokens "$dir/open" --listen "unix:$dir/x"
 
 serve_start --store "file:$dir/store" --tokens "$dir/tokens" --listen "tcp:127.0.0.1:$p" --host locks.example
-is "$(tcp '' v1/acquire "$(lock app/x)")" 401 'without a token nobody is known'
+is "$(tcp '' v1/acquire "$(lock app/x)")" 401 'without a credential nobody is known'
 is "$(tcp '' v1/locks)" 401 'nor for looking'
 is "$(tcp '' metrics)" 401 'nor for the metrics'
 is "$(tcp '' healthz)$(tcp '' readyz)$(tcp '' '')" 200200200 'alive, ready and the page are for everybody'
 echo nonsense >"$dir/wrong.secret"
-is "$(tcp wrong v1/locks)" 401 'a wrong token is not known'
+is "$(tcp wrong v1/locks)" 401 'a wrong credential is not known'
 is "$(tcp all v1/acquire "$(lock app/x)") $(tcp all v1/locks) $(tcp all metrics)" '200 200 200' 'all rights'
 is "$(tcp looker v1/acquire "$(lock app/y)")" 403 'who may look may not lock'
 is "$(tcp looker v1/lock?name=app/x) $(tcp looker v1/locks?prefix=app/)" '200 200' 'but look, at what his prefix has'
@@ -70,17 +70,17 @@ is "$(host locks.example) $(host LOCKS.example:443)" '200 200' 'and what --host 
 is "$(host evil.example) $(host locks.example.evil) $(host '127.0.0.1.evil:80') $(host '127.0.0.1:x')" '400 400 400 400' \
     'a foreign Host is refused: a page whose name was made to lead here gets nothing'
 
-serve_token late look
+serve_credential late look
 kill -HUP "${server_pid[serve]}"
 eventually 10 grep -q 'read again' "$dir/serve.err"
-is "$(tcp late v1/locks)" 200 'HUP reads the tokens again'
+is "$(tcp late v1/locks)" 200 'HUP reads the credentials again'
 chmod 0644 "$dir/tokens"
 kill -HUP "${server_pid[serve]}"
 eventually 10 grep -q 'stay as they were' "$dir/serve.err"
 is "$(tcp late v1/locks)" 200 'a bad file keeps the old ones'
 
 is "$(stat -c %a "$sock")" 660 "the socket's mode"
-is "$(get v1/locks | head -c 2)" '{"' 'through the socket nobody needs a token'
+is "$(get v1/locks | head -c 2)" '{"' 'through the socket nobody needs a credential'
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 0711 "$dir"
     other() { setpriv --reuid 65534 --regid "$1" --clear-groups curl -sS -m 10 --unix-socket "$sock" http://localhost/healthz 2>&1; }

@@ -11,8 +11,8 @@ password=correct-horse-battery-staple
 port=$(free_port)
 redis_start db --requirepass "$password"
 REDISCLI_AUTH=$password calm db
-serve_token reader look metrics
-serve_token writer lock:app/ look:app/
+serve_credential reader look metrics
+serve_credential writer lock:app/ look:app/
 store=$(url db)
 (umask 077 && echo "${store/\/\////:$password@}" >"$dir/url")
 HOLDFAST_STORE=$(cat "$dir/url")
@@ -58,7 +58,7 @@ refused 404 "$dir/reader.secret" "v1/$owner" '{}'
 printf %s "$owner" >"$dir/wrong.secret"
 refused 401 "$dir/wrong.secret" v1/release "{\"name\": \"app/a\", \"owner\": \"$held\"}"
 
-# Somebody waits, is asked about, and is sent away; the file of tokens is broken; the store goes.
+# Somebody waits, is asked about, and is sent away; the file of credentials is broken; the store goes.
 owner
 send "$dir/writer.secret" v1/acquire "{\"name\": \"app/a\", \"owner\": \"$owner\", \"ttl_ms\": 60000, \"wait_ms\": 60000}" >"$dir/waiter" &
 waiter=$!
@@ -74,7 +74,7 @@ printf 'somebody %s%s look\n' "$owner" "$owner-" >>"$dir/tokens"
 kill -HUP "$(pid serve)"
 bad() { grep -q 'stay as they were' "$dir/serve.err"; }
 eventually 20 bad
-ok $? 'a bad file of tokens is told of'
+ok $? 'a bad file of credentials is told of'
 redis_stop db KILL
 owner
 is "$(post acquire "{\"name\": \"app/c\", \"owner\": \"$owner\", \"ttl_ms\": 60000}" | tee -a "$seen" | jq -r .status)" HF_UNREACHABLE 'a store that is gone is told of'

@@ -8,7 +8,7 @@ cables_enter "$0" "$@"
 . "$(dirname "$0")/http.sh"
 
 port=$(free_port)
-serve_token all look lock metrics
+serve_credential all look lock metrics
 serve_start --store "file:$dir/store" --tokens "$dir/tokens" --listen "tcp:127.0.0.1:$port"
 PYTHONDONTWRITEBYTECODE=1 python3 "$root/tests/serve/times.py" "$sock" "$port" "$(cat "$dir/all.secret")" | tee "$dir/tap" | grep -v '^1\.\.'
 tests=$(grep -cE '^(not )?ok ' "$dir/tap")

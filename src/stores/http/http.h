@@ -4,7 +4,7 @@
  * one request of the server to its store, so what is promised there is promised here.
  *
  *   store.c    opening, closing, who and what the store behind the server is
- *   url.c      where the server is, and the token by which it knows us
+ *   url.c      where the server is, and the secret by which it knows us
  *   call.c     one request and its answer
  *   answer.c   what an answer says. Pure
  *   acquire.c  one attempt: a plain request, or a stream of lines to wait by

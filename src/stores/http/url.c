@@ -98,7 +98,7 @@ enum hf_status ht_url_parse(const char *text, struct ht_url *out, struct hf_erro
     if (out->common.user[0] != '\0' || out->common.has_password)
         return hf__fail_lock(
             err, HF_INVALID, NULL, out->common.shown,
-            ": a URL of this kind takes no user: put the token into a file, and its "
+            ": a URL of this kind takes no user: put the secret into a file, and its "
             "path into " HT_TOKEN_VARIABLE);
     if (!make_endpoint(out, scheme->local))
         return hf__fail_lock(err, HF_INVALID, NULL, out->common.shown, ": write %s", scheme->usage);
@@ -109,19 +109,19 @@ enum hf_status ht_url_parse(const char *text, struct ht_url *out, struct hf_erro
 }
 
 /* It becomes a header: a line break in it would begin another one. */
-static enum hf_status take_token(struct ht_url *url, const char *token, struct hf_error *err)
+static enum hf_status take_secret(struct ht_url *url, const char *secret, struct hf_error *err)
 {
-    for (const char *c = token; *c != '\0'; c++)
+    for (const char *c = secret; *c != '\0'; c++)
         if (*c <= ' ' || *c > '~')
             return hf__fail_lock(err, HF_INVALID, NULL, url->common.shown,
-                                 ": the token of " HT_TOKEN_VARIABLE
-                                 " contains a character that a token cannot have");
-    if (snprintf(url->auth, sizeof url->auth, "Bearer %s", token) >= (int)sizeof url->auth)
+                                 ": the secret of " HT_TOKEN_VARIABLE
+                                 " contains a character that none can have");
+    if (snprintf(url->auth, sizeof url->auth, "Bearer %s", secret) >= (int)sizeof url->auth)
         return hf__fail_lock(err, HF_INVALID, NULL, url->common.shown,
-                             ": the token of " HT_TOKEN_VARIABLE " is too long");
+                             ": the secret of " HT_TOKEN_VARIABLE " is too long");
     if (!url->tls && url->socket[0] == '\0' && !hf__address_is_local(&url->common.hosts[0]))
         return hf__fail(err, HF_OK,
-                        "store %.120s: the token is sent without TLS, and anybody on the way can "
+                        "store %.120s: the secret is sent without TLS, and anybody on the way can "
                         "read it; use https://",
                         url->common.shown);
     return hf__ok(err);
@@ -130,7 +130,7 @@ static enum hf_status take_token(struct ht_url *url, const char *token, struct h
 enum hf_status ht_url_find_secrets(struct ht_url *url, struct hf_error *err)
 {
     const char *file = secure_getenv(HT_TOKEN_VARIABLE);
-    char token[HF__URL_TEXT_MAX];
+    char secret[HF__URL_TEXT_MAX];
     struct hf__http_options how;
     enum hf_status status;
 
@@ -138,10 +138,10 @@ enum hf_status ht_url_find_secrets(struct ht_url *url, struct hf_error *err)
     status = hf__http_check_files(&how, url->common.shown, err);
     if (status != HF_OK || file == NULL || file[0] == '\0')
         return status == HF_OK ? hf__ok(err) : status;
-    status = hf__find_password(file, "", url->common.shown, token, sizeof token, err);
+    status = hf__find_password(file, "", url->common.shown, secret, sizeof secret, err);
     if (status == HF_OK)
-        status = take_token(url, token, err);
-    explicit_bzero(token, sizeof token);
+        status = take_secret(url, secret, err);
+    explicit_bzero(secret, sizeof secret);
     return status;
 }
 

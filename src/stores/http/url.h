@@ -29,8 +29,8 @@ struct ht_url {
 
 /* Takes text apart. HF_OK or HF_INVALID. Reads neither files nor the environment. */
 enum hf_status ht_url_parse(const char *text, struct ht_url *out, struct hf_error *err);
-/* Reads the token from the file that the environment names, if it does, and looks for the files of
- * certificates. HF_OK, with a text if the token will be there for everybody to read; HF_INVALID or
+/* Reads the secret from the file that the environment names, if it does, and looks for the files of
+ * certificates. HF_OK, with a text if the secret will be there for everybody to read; HF_INVALID or
  * HF_DENIED. */
 enum hf_status ht_url_find_secrets(struct ht_url *url, struct hf_error *err);
 /* How to connect; its strings are the URL's. */

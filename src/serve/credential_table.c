@@ -1,21 +1,21 @@
-/* token_table.c - the text of a file of tokens, read without I/O; and what a credential may. */
-#include "serve/tokens.h"
+/* credential_table.c - the text of a file of credentials, read without I/O; and what a credential may. */
+#include "serve/credentials.h"
 
 #include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS_MAX = 1000 }; /* lines with a credential */
+enum { CREDENTIALS_MAX = 1000 }; /* lines with a credential */
 
 static const char name_chars[] = "0123456789._@-"
                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-bool tokens_name_valid(const char *name)
+bool credential_name_valid(const char *name)
 {
     size_t len = strspn(name, name_chars);
 
-    return len > 0 && len <= TOKENS_NAME_MAX && name[len] == '\0';
+    return len > 0 && len <= CREDENTIAL_NAME_MAX && name[len] == '\0';
 }
 
 static bool take_right(char *word, struct credential *out, const char **why)
@@ -32,7 +32,7 @@ static bool take_right(char *word, struct credential *out, const char **why)
         if (strcmp(known[i].name, word) != 0)
             continue;
         *why = "a credential has at most 16 rights";
-        if (out->right_count == TOKENS_RIGHTS_MAX)
+        if (out->right_count == CREDENTIAL_RIGHTS_MAX)
             return false;
         *why = "metrics are of all locks: the right has no prefix";
         if (known[i].right == RIGHT_METRICS && prefix != NULL)
@@ -51,7 +51,7 @@ static bool take_credential(char *line, struct credential *out, const char **why
     const char *hash = line != NULL ? strsep(&line, " \t") : "";
 
     *why = "a line is NAME SHA256HEX RIGHT[:PREFIX]..., and a NAME has letters, digits and ._@-";
-    if (!tokens_name_valid(name))
+    if (!credential_name_valid(name))
         return false;
     (void)stpcpy(out->name, name);
     while (hash != NULL && *hash == '\0' && line != NULL)
@@ -69,11 +69,11 @@ static bool take_credential(char *line, struct credential *out, const char **why
 }
 
 /* Room for one more credential, zeroed. */
-static struct credential *add(struct token_table *table)
+static struct credential *add(struct credential_table *table)
 {
     struct credential *more;
 
-    if (table->count == TOKENS_MAX)
+    if (table->count == CREDENTIALS_MAX)
         return NULL;
     more = realloc(table->credentials, (table->count + 1) * sizeof *more);
     if (more == NULL)
@@ -84,11 +84,12 @@ static struct credential *add(struct token_table *table)
     return more;
 }
 
-bool token_table_parse(char *text, struct token_table *out, unsigned *line, const char **why)
+bool credential_table_parse(char *text, struct credential_table *out, unsigned *line,
+                            const char **why)
 {
     char *rest = text;
 
-    *out = (struct token_table){.text = text};
+    *out = (struct credential_table){.text = text};
     *line = 0;
     while (rest != NULL) {
         char *one = strsep(&rest, "\n");
@@ -101,7 +102,7 @@ bool token_table_parse(char *text, struct token_table *out, unsigned *line, cons
         *why = "there are too many credentials, or too little memory";
         credential = add(out);
         if (credential == NULL || !take_credential(one, credential, why)) {
-            token_table_release(out);
+            credential_table_release(out);
             return false;
         }
     }
@@ -110,11 +111,11 @@ bool token_table_parse(char *text, struct token_table *out, unsigned *line, cons
     return true;
 }
 
-void token_table_release(struct token_table *table)
+void credential_table_release(struct credential_table *table)
 {
     free(table->credentials);
     free(table->text);
-    *table = (struct token_table){0};
+    *table = (struct credential_table){0};
 }
 
 bool credential_may(const struct credential *credential, enum right right, const char *name)
