@@ -65,13 +65,14 @@ store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(
 http_obj = $(if $(shell grep -s libcurl $(1)/packages),$(call obj,$(wildcard src/http/*.c)))
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
-# What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
+# The programs tests/FOLDER/test_*.c. What is of a plugin, tests/unit/test_STORE_*.c and tests/STORE/test_*.c, is left out
+# with it.
 STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages src/stores/*/libs))))
-UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
-	$(filter-out $(STORES) $(SERVE),$(STORE_UNITS) serve)),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
-	tests/fence/test_*.c)))
+of_plugin = $(BUILD)/tests/unit/test_$(1)_% $(BUILD)/tests/$(1)/test_%
+UNIT := $(filter-out $(foreach name,$(filter-out $(STORES) $(SERVE),$(STORE_UNITS) serve),$(call of_plugin,$(name))),\
+	$(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c)))
 # tests/FOLDER/NAME.c is what the programs tests/FOLDER/test_NAME_*.c share.
-SHARED := $(foreach dir,unit file fence,$(filter-out tests/$(dir)/test_%,$(wildcard tests/$(dir)/*.c)))
+SHARED := $(foreach file,$(wildcard tests/*/*.c),$(if $(filter test_%,$(notdir $(file))),,$(file)))
 shared_obj = $(call obj,$(foreach file,$(SHARED),$(if $(filter \
 	$(dir $(file))test_$(basename $(notdir $(file)))_%,$(1)),$(file))))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
@@ -200,13 +201,13 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $$(call shared_obj,$$*) $(call ob
 	$(call link,$(filter-out $(LIB_A),$^) $(LIB_A),-lcmocka)
 
 define store_units
-$(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
-$(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): LDFLAGS += $(call store_libs,$(1))
+$(filter $(call of_plugin,$(1)),$(UNIT)): $(call store_obj,$(1))
+$(filter $(call of_plugin,$(1)),$(UNIT)): LDFLAGS += $(call store_libs,$(1))
 endef
 $(foreach store,$(filter $(STORES),$(STORE_UNITS)),$(eval $(call store_units,$(store))))
 # What the server decides is tested without its main, if it is built.
-$(filter $(BUILD)/tests/unit/test_serve_%,$(UNIT)): $(call obj,$(filter-out %/main.c,$(SERVE_SRC)))
-$(filter $(BUILD)/tests/unit/test_serve_%,$(UNIT)): LDFLAGS += $(if $(SERVE),$(shell pkg-config --libs $$(cat src/serve/packages)))
+$(filter $(call of_plugin,serve),$(UNIT)): $(call obj,$(filter-out %/main.c,$(SERVE_SRC)))
+$(filter $(call of_plugin,serve),$(UNIT)): LDFLAGS += $(if $(SERVE),$(shell pkg-config --libs $$(cat src/serve/packages)))
 $(BUILD)/tests/tools/tool_storm: $(call obj,$(wildcard src/torture/*.c))
 # It compares with libm, which holdfast does without.
 $(BUILD)/tests/unit/test_odds: LDFLAGS += -lm

@@ -211,8 +211,8 @@ plain() { # FILE...
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md SECURITY.md bench bindings completion debian docs examples holdfast.pc.in include man
 scripts src systemd tests'
-in_tests='bindings cli conform dbs etcd fence file fuzz http idem model outbox packages postgres redis redlock run.sh serve sim support tidy.sh tools
-unit versions zookeeper'
+# A folder of tests/ has tests in it. These are no folders, or have none.
+in_tests='run.sh tidy.sh support versions'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these
 places() {
@@ -223,6 +223,13 @@ places() {
         *" $name "*) ;;
         *) echo "$where$name: does not belong here (tests/tidy.sh knows what does)" ;;
         esac
+    done
+}
+
+# A plugin is found by a file `packages` or `libs`; what its build needs of Debian is in a file `apt`.
+plugins() {
+    sources 'src/*/*/packages' 'src/*/*/libs' 'src/serve/packages' | while IFS= read -r file; do
+        [ -f "${file%/*}/apt" ] || echo "$file: no file apt beside it, so scripts/plugins.sh does not know the plugin"
     done
 }
 
@@ -238,8 +245,9 @@ text() { # FILE...
 {
     # shellcheck disable=SC2086 # lists of words
     sources | cut -d / -f 1 | places '' $top
-    # shellcheck disable=SC2086
-    sources 'tests/*' | cut -d / -f 2 | places tests/ $in_tests
+    # shellcheck disable=SC2046,SC2086
+    sources 'tests/*' | cut -d / -f 2 | places tests/ $in_tests $(sources 'tests/*/*.t' 'tests/*/test_*.c' | cut -d / -f 2 | sort -u)
+    plugins
     # shellcheck disable=SC2046 # the sources have plain names
     set -- $(sources)
     [ "$#" -eq 0 ] || text "$@"

@@ -1,4 +1,4 @@
-/* credential_table.c - the text of a file of credentials, read without I/O; and what a credential may. */
+/* credential_table.c - the text of a file of credentials, read without I/O; and what one may. */
 #include "serve/credentials.h"
 
 #include "base/base.h"

@@ -45,8 +45,8 @@ struct credential_table {
 };
 
 /* Reads the text of a file. false: *line and *why say what is wrong with it. The table has no
- * accounts yet; ends with credential_table_release. Takes the text, which was allocated and ends with a
- * NUL, in any case. */
+ * accounts yet; ends with credential_table_release. Takes the text, which was allocated and ends
+ * with a NUL, in any case. */
 bool credential_table_parse(char *text, struct credential_table *out, unsigned *line,
                             const char **why);
 void credential_table_release(struct credential_table *table);

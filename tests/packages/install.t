@@ -70,13 +70,17 @@ is "$(make -s BUILD="$dir/build" PREFIX="$dir/two" LIBDIR="$dir/two/lib64" | tai
     "built: file $(scripts/plugins.sh names | tr '\n' ' ' | sed 's/ $//'); nothing skipped" 'make ends with what it built'
 last=$(PKG_CONFIG_LIBDIR=$dir PKG_CONFIG_PATH=$dir make -s BUILD="$dir/build" PREFIX="$dir/two" LIBDIR="$dir/two/lib64" |
     tail -n 1)
+# Without pkg-config's files those are left that have a file `libs`.
+built=$(for file in src/stores/*/libs; do basename "${file%/libs}"; done | tr '\n' ' ')
+skipped=$(for file in src/stores/*/packages; do basename "${file%/packages}"; done | tr '\n' ' ')
 case $last in
-'built: file zookeeper; skipped: etcd http postgres redis '*'for want of '*libhiredis-dev*'(apt-get install '*' && make)') ok 0 'or with what it skipped, and what to do' ;;
+"built: file ${built% }; skipped: $skipped"*'for want of '*libhiredis-dev*'(apt-get install '*' && make)') ok 0 'or with what it skipped, and what to do' ;;
 *) is "$last" 'built: ...; skipped: ...' 'or with what it skipped, and what to do' ;;
 esac
 # A build from source names what its build lacked, and where a plugin may be.
-for scheme in redis etcd zookeeper postgres http; do
-    needs=$(cat "src/stores/$scheme/apt")
+for file in src/stores/*/apt; do
+    scheme=$(basename "${file%/apt}")
+    needs=$(cat "$file")
     (cd "$dir" && HOLDFAST_STORE_PATH='' ./empty/holdfast --store "$scheme://h" list) >"$dir/out" 2>&1
     grep -q "apt-get install $needs, then make and make install" "$dir/out"
     ok $? "no plugin for $scheme: the line for apt, and make"

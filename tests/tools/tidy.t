@@ -32,7 +32,13 @@ done
 echo x >tests/crash-0123
 refused tests/crash-0123 'one in tests/'
 mkdir tests/corpus && echo x >tests/corpus/seed
-refused tests/corpus 'a folder that nobody knows'
+refused tests/corpus 'a folder without a test'
+mkdir tests/newstore && : >tests/newstore/basic.t
+tidy
+ok $? 'one with a test needs no permission'
+mkdir -p src/stores/newstore && : >src/stores/newstore/libs
+refused src/stores/newstore/libs 'a plugin without a file apt'
+rm -r tests/newstore src/stores
 printf 'a\0b' >src/base/blob
 refused src/base/blob 'a binary file'
 head -c 204801 /dev/zero | tr '\0' 'x' >src/base/big.txt
