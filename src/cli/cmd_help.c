@@ -25,8 +25,8 @@ static const char stores[] =
     "\n"
     "Passwords: user:password@ in the URL, or ?password_file=FILE.\n"
     "Try: holdfast --store redis://localhost status\n"
-    "For more, see \"man holdfast-redis\", and likewise for file, etcd, zookeeper and\n"
-    "postgres.\n";
+    "For more, see \"man holdfast-redis\", and likewise for file, etcd, zookeeper,\n"
+    "postgres and http.\n";
 
 static int help_main(const struct cli_context *context, int argc, char **argv);
 

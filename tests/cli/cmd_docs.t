@@ -116,6 +116,11 @@ for scheme in $schemes; do
     check "zsh knows --store $scheme:" grep -q "compadd.* $scheme:" "$root/completion/_holdfast"
 done
 is "$(awk 'length > 80' "$dir/out")" '' 'help stores fits a terminal'
+for folder in "$root"/src/stores/*/; do
+    name=$(basename "$folder")
+    check "$name: has a man page" test -f "$root/man/holdfast-$name.7"
+    check "$name: help stores names it" grep -qw "$name" <<<"${out##*man holdfast-}"
+done
 for page in "$root"/man/holdfast-*.7; do
     name=$(basename "$page" .7)
     check "holdfast(1) names $name(7)" \
