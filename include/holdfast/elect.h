@@ -2,7 +2,7 @@
  *
  * The leader is whoever holds a lock, and its term is the token of that hold: it only ever rises,
  * and a resource that checks it as a fence refuses a leader whose time is over. The others wait in
- * line, so that one of them leads as soon as the lock is free.
+ * the queue, so that one of them leads as soon as the lock is free.
  *
  *     static bool lead(struct hf_lease *lease, void *data)
  *     {
@@ -48,16 +48,17 @@ struct hf_elect_options {
 
 /* hf_elect - stand for election until told to stop.
  *
- * Waits in line for the lock name, publishes the address if there is one, calls on_elected, gives
- * the lock back when that returns, and begins again if it said so. After a term of less than a
- * minute it pauses first, outside the line: 1s to 2s, and up to a minute if that keeps happening. A
- * lock that was lost is given up, never taken back silently: the next term has a term of its own.
+ * Waits in the queue for the lock name, publishes the address if there is one, calls on_elected,
+ * gives the lock back when that returns, and begins again if it said so. After a term of less than
+ * a minute it pauses first, outside the queue: 1s to 2s, and up to a minute if that keeps
+ * happening. A lock that was lost is given up, never taken back silently: the next term has a term
+ * of its own.
  * Blocks until one of these:
  *
  * HF_OK           on_elected returned false, and the lock was held to the end
  * HF_LOST         on_elected returned false, but the lock was lost before
- * HF_CANCELLED    cancel_fd became readable, while in line or between two terms. on_elected has to
- *                 watch it by itself
+ * HF_CANCELLED    cancel_fd became readable, while in the queue or between two terms. on_elected
+ *                 has to watch it by itself
  * HF_INVALID      no on_elected, a bad name, ttl or address
  * HF_UNSUPPORTED  an address, and this kind of store keeps no records
  * HF_DENIED, HF_CORRUPT, HF_NOMEM   waiting would not help. What may pass is waited for

@@ -105,11 +105,12 @@ enum hf_once_outcome {
 
 /* hf_once_begin - begin a turn: the work is ours to do, or settled.
  *
- * Looks at the record; takes the lock, waiting in line while another has it; looks again; writes
- * that it is being done. After a failure it first sleeps until the next attempt is due, without the
- * lock: as long as that takes if the failure was ours, else as long as the wait lasts. It waits out
- * what hf_acquire waits out: a store that is down, does not answer, or is in quarantine. A turn
- * whose lock is lost before the work begins is begun again while there is time to wait.
+ * Looks at the record; takes the lock, waiting in the queue while another has it; looks again;
+ * writes that it is being done. After a failure it first sleeps until the next attempt is due,
+ * without the lock: as long as that takes if the failure was ours, else as long as the wait lasts.
+ * It waits out what hf_acquire waits out: a store that is down, does not answer, or is in
+ * quarantine. A turn whose lock is lost before the work begins is begun again while there is time
+ * to wait.
  *
  * With HF_OK hf_once_outcome tells which it is, and never says HF_ONCE_OPEN. What is settled stays
  * settled: another call returns the same, and asks the store nothing. After anything else it may be
@@ -153,7 +154,7 @@ enum hf_once_ending {
  * given back as well as can be. hf_once_outcome tells what that means for this handle: after
  * HF_ONCE_END_SUCCESS it is HF_ONCE_DONE, whatever is returned; after a failure with retries left,
  * and after one that could not be put on record because the lock was lost, HF_ONCE_OPEN: begin
- * again, in line; else HF_ONCE_FAILED, or HF_ONCE_HELD.
+ * again, in the queue; else HF_ONCE_FAILED, or HF_ONCE_HELD.
  *
  * HF_OK           it is on record. If err has a text all the same, that is a warning: as with
  *                 hf_record_put, or the lock could not be given back and is free when its ttl ends

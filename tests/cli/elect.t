@@ -36,7 +36,7 @@ kill -TERM "$a"
 ended "$a"
 is "$rc" 143 'TERM ends the leader, and its command'
 within 10 leads b
-ok $? 'the next in line leads'
+ok $? 'the next in the queue leads'
 [ $((SECONDS - before)) -lt 15 ]
 ok $? 'at once'
 # So does a crash, where the store can tell.

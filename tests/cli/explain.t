@@ -46,7 +46,7 @@ started="$started $waiter"
 within 20 waited
 run holdfast explain job
 like "$out" '^  waiting    1, first come, first served; this store does not tell who they are$' 'somebody waits'
-like "$out" 'the hold ends in .*, and the next in line has the lock[.]$' 'and is next'
+like "$out" 'the hold ends in .*, and the next in the queue has the lock[.]$' 'and is next'
 
 run holdfast break job --token "$token" --reason 'it is stuck' --yes
 told_broken() { holdfast explain job --json | jq -e '.broken.reason == "it is stuck" and .next.what == "release"'; }

@@ -38,7 +38,7 @@ like "$err" '"daily", slot 20[0-9-]+: done by' 'the line names the slot'
 run "$hf" once --per 12h half -- sh -c "$work"
 like "$(tail -n 1 "$dir/effect")" '^20..-..-..T(00|12):00Z$' 'a shorter period is UTC'
 
-# Those who come while it runs stand in line.
+# Those who come while it runs stand in the queue.
 rm "$dir/effect"
 start "$hf" once --per 1d night -- sh -c "touch $dir/runs; while [ ! -e $dir/go ]; do sleep 0.05; done; $work"
 first=$pid
@@ -58,7 +58,7 @@ for i in 1 2 3 4; do
 done
 in_line() { "$hf" status --json night | jq -e '.waiters == 4' >/dev/null; }
 within 20 in_line
-ok $? 'four wait in line'
+ok $? 'four wait in the queue'
 touch "$dir/go"
 ended "$first"
 is "$rc" 0 'the winner ends'
@@ -70,7 +70,7 @@ is "$rc" 0 'all four exit 0 when it is done'
 is "$(effect)" 1 'it ran once'
 is "$(cat "$dir"/words.* | grep -c 'slot .*: done by .*took')" 4 'each says who did it'
 
-# The winner is killed: one of those in line takes over.
+# The winner is killed: one of those in the queue takes over.
 rm -f "$dir/effect" "$dir/runs" "$dir/go"
 start "$hf" once --per 1d crash -- sh -c "touch $dir/runs; sleep 60; $work"
 first=$pid
@@ -81,7 +81,7 @@ in_line() { "$hf" status --json crash | jq -e '.waiters == 1' >/dev/null; }
 within 20 in_line
 kill -KILL "$first"
 ended "$second"
-is "$rc" 0 'who stands in line takes over from one that was killed'
+is "$rc" 0 'who stands in the queue takes over from one that was killed'
 is "$(effect)" 1 'and does it'
 like "$(cat "$dir/words.1")" 'started it at .*, and has not finished it; running it again' 'and says why'
 like "$("$hf" once --show --json crash | jq -r '.attempts')" '^2$' 'both attempts are counted'

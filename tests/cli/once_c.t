@@ -52,7 +52,7 @@ touch "$dir/go"
 ended "$first"
 is "$rc" 0 'C ends'
 ended "$second"
-is "$rc" 0 'who stood in line finds it done'
+is "$rc" 0 'who stood in the queue finds it done'
 is "$(effect)" 3 'it was done once'
 
 # Killed in the turn: the other one takes over, or a person has to.

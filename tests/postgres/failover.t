@@ -56,7 +56,7 @@ above "$(token)" "$token" 'and the token is above the forgotten one'
 like "$("$hf" --store "$both" status --json)" '*"quarantine": null*' 'it is over for those who look, too'
 ask d release 1
 hear e
-like "$answer" 'ok *' 'also for the second in line'
+like "$answer" 'ok *' 'also for the second in the queue'
 ask e release 1
 
 # met before, or plainly calm: no delay

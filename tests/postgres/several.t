@@ -88,7 +88,7 @@ hear w1
 first=${answer##* }
 hear w2 3
 is "$(printf '%s\n' "$first" "${answer##* }" | sort | tr '\n' ' ')" 's#0 s#1 ' \
-    'of two locks that one waiter was to have at once, it has one and the next in line the other'
+    'of two locks that one waiter was to have at once, it has one and the next in the queue the other'
 wait "$slow"
 is "$(sql a 'SELECT count(*) FROM holdfast.waiter WHERE alive_until > clock_timestamp()')" 0 \
     'nobody stands in any queue any more'

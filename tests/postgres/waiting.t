@@ -31,7 +31,7 @@ kill -0 $run 2>/dev/null
 ok $? 'nor that of run'
 pg_signal a CONT
 eventually 30 waiting a job 3
-ok $? 'they stand in line again, once each'
+ok $? 'they stand in the queue again, once each'
 ask h release 1
 case $answer in HF_UN*) ask h release 1 ;; esac
 done_with() { # CLIENT : it has the lock, and gives it back
@@ -84,7 +84,7 @@ eventually 20 waiting a again 1
 pg_stop a QUIT
 "$hf" --store "$app" run -w 60 other -- true 2>"$dir/down.err" &
 run=$!
-sleep 4 # longer than a place in line lives
+sleep 4 # longer than a place in the queue lives
 silent w
 ok $? 'a server that is down does not end a wait'
 kill -0 $run 2>/dev/null

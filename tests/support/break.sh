@@ -6,7 +6,7 @@
 #   break_cut URL TTL_MS NEAR_URL CUT MEND
 #                             nor before that of one that cannot be reached: the holder uses NEAR_URL, and
 #                             CUT and MEND are commands that cut it off and bring it back
-#   break_run URL TTL         holdfast run: TERM and grace, exit 123, and the next one in line
+#   break_run URL TTL         holdfast run: TERM and grace, exit 123, and the next one in the queue
 #   break_idle URL TTL_MS     a holder that hears of it and does nothing: it ends, and its siblings do not
 #   break_now URL TTL_MS      it is ended at once, its holder hears by whom
 #   break_twice URL TTL_MS    two holds in a row are ended at once: both holders, "first" and "second", hear by whom, and
@@ -110,7 +110,7 @@ break_run() {
     wait $job
     is $? 123 'run: exit 123'
     wait $!
-    is $? 0 'the next in line runs'
+    is $? 0 'the next in the queue runs'
     answer=$(cat "$dir/broken.err")
     like "$answer" '*"nightly" was broken by *@*: deploy; ending bash*' 'it says by whom and why'
     above "$(cat "$dir/next")" "$(cat "$dir/ended" 2>/dev/null || echo 9999999999999999999)" \

@@ -4,7 +4,7 @@
 #   several URL KILLED_MS SECOND_MS [TTL_MS [LONGEST_MS]]
 #
 # KILLED_MS: how long a waiter that was killed in all queues may keep those behind it waiting; SECOND_MS: how long
-# a second grant may take to the next in line ("-" for both: the store has no queues); LONGEST_MS: how long
+# a second grant may take to the next in the queue ("-" for both: the store has no queues); LONGEST_MS: how long
 # anybody may wait in the storm, where holders are frozen for TTL_MS and a little.
 # shellcheck shell=bash disable=SC2154,SC2317 # of stage.sh; called by name
 
@@ -65,7 +65,7 @@ slots_many() { # URL
 
 several() {
     local url=$1 killed=$2 second=$3 ttl=${4-600} longest=${5-10000} seconds=4 rounds=300
-    # Thirty who stand in line for four slots, of whom six are killed every second, wait for many others.
+    # Thirty who stand in the queue for four slots, of whom six are killed every second, wait for many others.
     [ -z "${HOLDFAST_LONG-}" ] || { seconds=60 rounds=10000 longest=$((3 * longest)); }
     if [ "$killed" != - ]; then
         slots order "$url"
@@ -73,7 +73,7 @@ several() {
         slots killed "$killed" "$url"
         ok $? "one that is killed in all queues costs those behind it at most ${killed}ms, all slots together"
         slots second "$second" "$url"
-        ok $? "a second grant reaches the next in line within ${second}ms"
+        ok $? "a second grant reaches the next in the queue within ${second}ms"
         slots_many "$url"
     fi
     slots all "$rounds" "$url"

@@ -160,13 +160,13 @@ static void print_records(FILE *out, const struct explain_story *story)
                 story->records[i].bytes, story->records[i].token);
 }
 
-/* "and the next in line has it", or who else. */
+/* "and the next in the queue has it", or who else. */
 static void print_heir(FILE *out, const struct explain_story *story)
 {
     if (story->queue_count > 0 && story->queue[0].label[0] != '\0')
         fprintf(out, ", and %s has the lock", story->queue[0].label);
     else if (story->lock.info.waiters > 0)
-        fputs(", and the next in line has the lock", out);
+        fputs(", and the next in the queue has the lock", out);
     else
         fputs(", and the lock is free", out);
 }
@@ -220,7 +220,7 @@ static void print_next(FILE *out, const struct explain_story *story)
     if (story->explained.next == HF__NEXT_GRANT)
         fputs("Whoever asks first has the lock", out);
     else if (story->explained.next == HF__NEXT_WAITER)
-        fputs("It is on its way to the next in line", out);
+        fputs("It is on its way to the next in the queue", out);
     else if (story->explained.next == HF__NEXT_QUARANTINE)
         fprintf(out, "The store grants nothing for another %s: %s",
                 duration(left, story->quarantine_ms), story->quarantine_why);

@@ -17,8 +17,9 @@ static const char *why_not(struct file_store *store, const struct view *view, ui
                            int64_t now_ns)
 {
     if (view == NULL || !hf__slot_held(store, view, now_ns))
-        return view != NULL && view->claim_ns > now_ns ? "is just being handed to the next"
-                                                       : "is not held";
+        return view != NULL && view->claim_ns > now_ns
+                   ? "is just being handed to the next in the queue"
+                   : "is not held";
     return view->token == token ? NULL : "is held with another token";
 }
 
