@@ -14,7 +14,7 @@ static const char stores[] =
     "                      a restart it grants nothing for a minute. Also rediss:\n"
     "                      (TLS), redis+unix:, redis+sentinel:, and clusters\n"
     "  redlock://H1,H2,H3  a majority of independent Redis masters: one may die.\n"
-    "                      It keeps no records: no \"once\", no \"elect\"\n"
+    "                      It keeps no records: no \"once\", no \"elect --address\"\n"
     "  etcd://H1,H2,H3     for several machines, with etcd: the cluster survives the\n"
     "                      loss of a member, and forgets nothing\n"
     "  zookeeper://H1,H2   the same, with ZooKeeper; \"acquire\" does not work there\n"
