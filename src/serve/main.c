@@ -2,10 +2,10 @@
 #include "serve/attempts.h"
 #include "serve/connection.h"
 #include "serve/credentials.h"
-#include "serve/listen.h"
 #include "serve/listing.h"
 #include "serve/look.h"
 #include "serve/metrics.h"
+#include "serve/sockets.h"
 #include "serve/stream.h"
 
 #include "base/base.h"
@@ -31,7 +31,7 @@ enum {
 /* What the command line says. */
 struct settings {
     char url[CLI_URL_SIZE]; /* "": none was given */
-    const char *listen[SERVE_LISTENERS_MAX];
+    const char *listen[SERVE_SOCKETS_MAX];
     struct cli_list listen_list;
     struct cli_list host_list;
     struct cli_list watch_list;
@@ -160,13 +160,13 @@ static bool take_signal(struct serve *serve, int signal_fd)
     return false;
 }
 
-static void accept_all(const struct listener *listener, struct connections *connections)
+static void accept_all(const struct server_socket *one, struct connections *connections)
 {
     for (;;) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+        int fd = accept4(one->fd, NULL, NULL, SOCK_CLOEXEC);
 
         if (fd >= 0)
-            connections_add(connections, fd, listener->local);
+            connections_add(connections, fd, one->local);
         else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             hf__sleep_ns(OUT_OF_DESCRIPTORS * HF__NS_PER_MS);
         else if (errno != EINTR && errno != ECONNABORTED)
@@ -177,23 +177,23 @@ static void accept_all(const struct listener *listener, struct connections *conn
 }
 
 /* Until a signal ends it. */
-static void accept_clients(struct serve *serve, const struct listeners *listeners, int signal_fd)
+static void accept_clients(struct serve *serve, const struct server_sockets *sockets, int signal_fd)
 {
     struct connections connections;
-    struct pollfd fds[SERVE_LISTENERS_MAX + 1];
+    struct pollfd fds[SERVE_SOCKETS_MAX + 1];
     const uint64_t one = 1;
     nfds_t count = 0;
     int64_t until_ns;
 
     connections_init(&connections, serve);
-    for (; count < listeners->count; count++)
-        fds[count] = (struct pollfd){.fd = listeners->all[count].fd, .events = POLLIN};
+    for (; count < sockets->count; count++)
+        fds[count] = (struct pollfd){.fd = sockets->all[count].fd, .events = POLLIN};
     fds[count] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
     do {
         (void)hf__poll_until(fds, count + 1, HF_NEVER);
         for (nfds_t i = 0; i < count; i++)
             if (fds[i].revents != 0)
-                accept_all(&listeners->all[i], &connections);
+                accept_all(&sockets->all[i], &connections);
     } while (!take_signal(serve, signal_fd));
 
     until_ns = hf__now_ns() + END_MS * HF__NS_PER_MS;
@@ -204,7 +204,7 @@ static void accept_clients(struct serve *serve, const struct listeners *listener
         return;
     }
     /* Somebody still waits for the store, and only the store can tell what becomes of that. */
-    listeners_close((struct listeners *)listeners);
+    sockets_close((struct server_sockets *)sockets);
     cli_error("ended with %u requests under way", (unsigned)serve->clients);
     (void)fflush(stderr);
     _exit(EXIT_SUCCESS);
@@ -260,18 +260,18 @@ static int open_store(struct serve *serve, const struct settings *s, const char 
 }
 
 /* 0, or an exit code after a message. */
-static int start_listening(const struct settings *s, struct listeners *listeners)
+static int start_listening(const struct settings *s, struct server_sockets *sockets)
 {
     struct hf_error err;
-    enum hf_status status = listeners_inherit(listeners, &err);
+    enum hf_status status = sockets_inherit(sockets, &err);
 
     for (size_t i = 0; status == HF_OK && i < s->listen_list.count; i++)
-        status = listeners_add(listeners, s->listen[i], &err);
-    if (status == HF_OK && listeners->count == 0)
-        status = listeners_default(listeners, &err);
+        status = sockets_add(sockets, s->listen[i], &err);
+    if (status == HF_OK && sockets->count == 0)
+        status = sockets_default(sockets, &err);
     if (status != HF_OK)
         return cli_fail(&err);
-    if (listeners_have_tcp(listeners) && s->options.credentials_file == NULL)
+    if (sockets_have_tcp(sockets) && s->options.credentials_file == NULL)
         return cli_usage_error(&command,
                                "tcp: needs --tokens FILE: every user of this machine, and every "
                                "web page, reaches a loopback address");
@@ -281,7 +281,7 @@ static int start_listening(const struct settings *s, struct listeners *listeners
 static int run(struct settings *s, const char *url)
 {
     struct serve serve = {.options = s->options, .stop_fd = -1};
-    struct listeners listeners = {.count = 0};
+    struct server_sockets sockets = {.count = 0};
     struct hf_error err;
     int signal_fd = cli_catch_signals(); /* blocked before any thread is there */
     int exit_code = signal_fd >= 0 ? 0 : EXIT_HF_INTERNAL;
@@ -291,7 +291,7 @@ static int run(struct settings *s, const char *url)
         credentials_read(serve.credentials, s->options.credentials_file, &err) != HF_OK)
         exit_code = cli_fail(&err);
     if (exit_code == 0)
-        exit_code = start_listening(s, &listeners);
+        exit_code = start_listening(s, &sockets);
     if (exit_code == 0)
         exit_code = open_store(&serve, s, url);
     if (exit_code == 0 && !make_parts(&serve)) {
@@ -299,11 +299,11 @@ static int run(struct settings *s, const char *url)
         exit_code = EXIT_HF_INTERNAL;
     }
     if (exit_code == 0) {
-        for (size_t i = 0; i < listeners.count; i++)
-            cli_error("%s is served on %s", hf_store_url(serve.store), listeners.all[i].shown);
-        accept_clients(&serve, &listeners, signal_fd);
+        for (size_t i = 0; i < sockets.count; i++)
+            cli_error("%s is served on %s", hf_store_url(serve.store), sockets.all[i].shown);
+        accept_clients(&serve, &sockets, signal_fd);
     }
-    listeners_close(&listeners);
+    sockets_close(&sockets);
     close_parts(&serve);
     if (signal_fd >= 0)
         (void)close(signal_fd);
@@ -319,7 +319,7 @@ int main(int argc, char **argv)
     const char *url = from_environment;
     int parsed;
 
-    s.listen_list = (struct cli_list){.items = s.listen, .most = SERVE_LISTENERS_MAX};
+    s.listen_list = (struct cli_list){.items = s.listen, .most = SERVE_SOCKETS_MAX};
     s.host_list = (struct cli_list){.items = s.options.hosts, .most = SERVE_HOSTS_MAX};
     s.watch_list = (struct cli_list){.items = s.options.watch, .most = SERVE_WATCH_MAX};
     parsed = parse(&s, argc, argv);

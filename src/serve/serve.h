@@ -1,6 +1,6 @@
 /* serve.h - the server: what there is one of, and what a handler sees of a request.
  *
- * main.c reads the options, listen.c accepts, connection.c has a thread for every connection and
+ * main.c reads the options, sockets.c accepts, connection.c has a thread for every connection and
  * calls route.c, which finds the handler in its table and checks who asks. A handler fills in the
  * response and returns; it may block, in the store for instance. */
 #ifndef HF_SERVE_SERVE_H
@@ -23,7 +23,7 @@ struct readiness;   /* look.c */
 struct streams;     /* stream.h */
 
 enum {
-    SERVE_LISTENERS_MAX = 8,
+    SERVE_SOCKETS_MAX = 8,
     SERVE_HOSTS_MAX = 32,
     SERVE_WATCH_MAX = 100,
 };

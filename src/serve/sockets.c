@@ -1,5 +1,5 @@
-/* listen.c - where the server listens. */
-#include "serve/listen.h"
+/* sockets.c - where the server listens. */
+#include "serve/sockets.h"
 
 #include "base/base.h"
 
@@ -71,7 +71,7 @@ static bool bind_unix(int fd, const struct sockaddr_un *address)
     return bound;
 }
 
-static enum hf_status listen_unix(struct listener *out, const char *path, struct hf_error *err)
+static enum hf_status listen_unix(struct server_socket *out, const char *path, struct hf_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
@@ -141,7 +141,7 @@ static socklen_t tcp_address(const char *text, struct sockaddr_storage *out)
     return sizeof *v6;
 }
 
-static enum hf_status listen_tcp(struct listener *out, const char *text, struct hf_error *err)
+static enum hf_status listen_tcp(struct server_socket *out, const char *text, struct hf_error *err)
 {
     struct sockaddr_storage address;
     socklen_t size = tcp_address(text, &address);
@@ -159,52 +159,52 @@ static enum hf_status listen_tcp(struct listener *out, const char *text, struct 
 }
 
 /* The next free place. */
-static struct listener *add(struct listeners *all, struct hf_error *err)
+static struct server_socket *add(struct server_sockets *all, struct hf_error *err)
 {
-    struct listener *listener = &all->all[all->count];
+    struct server_socket *one = &all->all[all->count];
 
-    if (all->count == SERVE_LISTENERS_MAX) {
+    if (all->count == SERVE_SOCKETS_MAX) {
         (void)hf__fail(err, HF_INVALID, "there are at most %d addresses to listen on",
-                       SERVE_LISTENERS_MAX);
+                       SERVE_SOCKETS_MAX);
         return NULL;
     }
-    *listener = (struct listener){.fd = -1};
+    *one = (struct server_socket){.fd = -1};
     all->count++;
-    return listener;
+    return one;
 }
 
-enum hf_status listeners_add(struct listeners *out, const char *address, struct hf_error *err)
+enum hf_status sockets_add(struct server_sockets *out, const char *address, struct hf_error *err)
 {
-    struct listener *listener = add(out, err);
+    struct server_socket *one = add(out, err);
 
-    if (listener == NULL)
+    if (one == NULL)
         return err->code;
     if (strncmp(address, "unix:", 5) == 0)
-        return listen_unix(listener, address + 5, err);
+        return listen_unix(one, address + 5, err);
     if (strncmp(address, "tcp:", 4) == 0)
-        return listen_tcp(listener, address + 4, err);
+        return listen_tcp(one, address + 4, err);
     return hf__fail(
         err, HF_INVALID,
         "\"%.80s\" is not an address such as unix:/run/holdfast/sock or tcp:127.0.0.1:%d", address,
         PORT_DEFAULT);
 }
 
-enum hf_status listeners_default(struct listeners *out, struct hf_error *err)
+enum hf_status sockets_default(struct server_sockets *out, struct hf_error *err)
 {
     const char *folder = secure_getenv("XDG_RUNTIME_DIR");
     char address[160];
 
     if (geteuid() == 0) {
         (void)mkdir("/run/holdfast", 0755);
-        return listeners_add(out, "unix:/run/holdfast/sock", err);
+        return sockets_add(out, "unix:/run/holdfast/sock", err);
     }
     if (folder == NULL || folder[0] != '/')
         return hf__fail(err, HF_INVALID, "XDG_RUNTIME_DIR is not set: say --listen unix:PATH");
     (void)snprintf(address, sizeof address, "unix:%s/holdfast.sock", folder);
-    return listeners_add(out, address, err);
+    return sockets_add(out, address, err);
 }
 
-static enum hf_status inherit(struct listener *out, int fd, struct hf_error *err)
+static enum hf_status inherit(struct server_socket *out, int fd, struct hf_error *err)
 {
     union {
         struct sockaddr_storage any;
@@ -226,7 +226,7 @@ static enum hf_status inherit(struct listener *out, int fd, struct hf_error *err
     return HF_OK;
 }
 
-enum hf_status listeners_inherit(struct listeners *out, struct hf_error *err)
+enum hf_status sockets_inherit(struct server_sockets *out, struct hf_error *err)
 {
     const char *for_pid = secure_getenv("LISTEN_PID");
     const char *how_many = secure_getenv("LISTEN_FDS");
@@ -236,15 +236,15 @@ enum hf_status listeners_inherit(struct listeners *out, struct hf_error *err)
         pid != (uint64_t)getpid() || !hf__parse_u64(how_many, &count))
         return HF_OK;
     for (uint64_t i = 0; i < count; i++) {
-        struct listener *listener = add(out, err);
+        struct server_socket *one = add(out, err);
 
-        if (listener == NULL || inherit(listener, FIRST_FD + (int)i, err) != HF_OK)
+        if (one == NULL || inherit(one, FIRST_FD + (int)i, err) != HF_OK)
             return err->code;
     }
     return HF_OK;
 }
 
-bool listeners_have_tcp(const struct listeners *all)
+bool sockets_have_tcp(const struct server_sockets *all)
 {
     for (size_t i = 0; i < all->count; i++)
         if (!all->all[i].local)
@@ -252,18 +252,18 @@ bool listeners_have_tcp(const struct listeners *all)
     return false;
 }
 
-void listeners_close(struct listeners *all)
+void sockets_close(struct server_sockets *all)
 {
     for (size_t i = 0; i < all->count; i++) {
-        struct listener *listener = &all->all[i];
+        struct server_socket *one = &all->all[i];
         struct stat st;
 
         /* The file may be a successor's by now. */
-        if (listener->made && lstat(listener->path, &st) == 0 && st.st_dev == listener->device &&
-            st.st_ino == listener->inode)
-            (void)unlink(listener->path);
-        if (listener->fd >= 0)
-            (void)close(listener->fd);
+        if (one->made && lstat(one->path, &st) == 0 && st.st_dev == one->device &&
+            st.st_ino == one->inode)
+            (void)unlink(one->path);
+        if (one->fd >= 0)
+            (void)close(one->fd);
     }
     all->count = 0;
 }
