@@ -24,49 +24,49 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { WATCH_CLIENT, WATCH_STOP, WATCH_RELEASE };
+enum { CANCEL_CLIENT, CANCEL_STOP, CANCEL_RELEASE };
 
 /* What may end a wait. */
-struct watch {
+struct cancel {
     int epoll_fd;
     int release_fd; /* written by a release of the same owner */
 };
 
-static bool watch_add(const struct watch *watch, int fd, unsigned events, unsigned what)
+static bool cancel_add(const struct cancel *cancel, int fd, unsigned events, unsigned what)
 {
     struct epoll_event event = {.events = events, .data.u32 = what};
 
-    return epoll_ctl(watch->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    return epoll_ctl(cancel->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static void watch_end(struct watch *watch)
+static void cancel_end(struct cancel *cancel)
 {
-    if (watch->epoll_fd >= 0)
-        (void)close(watch->epoll_fd);
-    if (watch->release_fd >= 0)
-        (void)close(watch->release_fd);
+    if (cancel->epoll_fd >= 0)
+        (void)close(cancel->epoll_fd);
+    if (cancel->release_fd >= 0)
+        (void)close(cancel->release_fd);
 }
 
-static bool watch_begin(struct watch *watch, const struct exchange *x)
+static bool cancel_begin(struct cancel *cancel, const struct exchange *x)
 {
-    watch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    watch->release_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return watch->epoll_fd >= 0 && watch->release_fd >= 0 &&
-           watch_add(watch, x->fd, EPOLLRDHUP, WATCH_CLIENT) &&
-           watch_add(watch, x->serve->stop_fd, EPOLLIN, WATCH_STOP) &&
-           watch_add(watch, watch->release_fd, EPOLLIN, WATCH_RELEASE);
+    cancel->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    cancel->release_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return cancel->epoll_fd >= 0 && cancel->release_fd >= 0 &&
+           cancel_add(cancel, x->fd, EPOLLRDHUP, CANCEL_CLIENT) &&
+           cancel_add(cancel, x->serve->stop_fd, EPOLLIN, CANCEL_STOP) &&
+           cancel_add(cancel, cancel->release_fd, EPOLLIN, CANCEL_RELEASE);
 }
 
 /* Whether the client is not there any more. At the server's end all sockets are shut for reading by
  * ourselves, which proves nothing. */
-static bool client_gone(const struct watch *watch, const struct exchange *x)
+static bool client_gone(const struct cancel *cancel, const struct exchange *x)
 {
     struct epoll_event events[3];
-    int count = epoll_wait(watch->epoll_fd, events, 3, 0);
+    int count = epoll_wait(cancel->epoll_fd, events, 3, 0);
     bool gone = false;
 
     for (int i = 0; i < count; i++)
-        gone = gone || (events[i].data.u32 == WATCH_CLIENT &&
+        gone = gone || (events[i].data.u32 == CANCEL_CLIENT &&
                         ((events[i].events & (EPOLLHUP | EPOLLERR)) != 0 || !x->serve->stopping));
     return gone;
 }
@@ -134,7 +134,7 @@ static void answer_grant(struct exchange *x, const struct hf_grant *grant)
 }
 
 /* Asks the store, once. */
-static void ask(struct exchange *x, const struct body *body, struct watch *watch)
+static void ask(struct exchange *x, const struct body *body, struct cancel *cancel)
 {
     struct serve *serve = x->serve;
     char label[HF_LABEL_MAX + 1];
@@ -142,23 +142,23 @@ static void ask(struct exchange *x, const struct body *body, struct watch *watch
                              .owner = body->owner,
                              .label = label,
                              .ttl_ms = body->ttl_ms,
-                             .cancel_fd = watch != NULL ? watch->epoll_fd : -1};
+                             .cancel_fd = cancel != NULL ? cancel->epoll_fd : -1};
     int64_t from_ns = hf__now_ns();
     struct hf_grant grant;
     struct hf_error err;
     enum hf_status status;
 
     reply_label(label, x->who.name, body->label);
-    if (watch != NULL)
+    if (cancel != NULL)
         claim.wait_until_ns = hf__time_add(from_ns, hf__ms_to_ns(body->wait_ms));
     status = hf_relay_acquire(serve->store, &claim, &grant, &err);
-    if (watch != NULL)
+    if (cancel != NULL)
         metrics_wait(serve->metrics, status, hf__now_ns() - from_ns);
     else
         metrics_store(serve->metrics, OP_ACQUIRE, status, hf__now_ns() - from_ns);
     if (status == HF_OK)
         note_grant(x, body, &grant);
-    if (status == HF_OK && watch != NULL && client_gone(watch, x)) {
+    if (status == HF_OK && cancel != NULL && client_gone(cancel, x)) {
         give_back(x);
         x->response.undelivered = NULL;
         status = hf__fail(&err, HF_CANCELLED, "the client had gone when the lock was granted");
@@ -172,15 +172,15 @@ static void ask(struct exchange *x, const struct body *body, struct watch *watch
     explicit_bzero(&grant, sizeof grant);
 }
 
-/* The attempt, from its first to its last byte. watch: NULL if it does not wait. */
-static void attempt(struct exchange *x, const struct body *body, struct watch *watch)
+/* The attempt, from its first to its last byte. cancel: NULL if it does not wait. */
+static void attempt(struct exchange *x, const struct body *body, struct cancel *cancel)
 {
     struct serve *serve = x->serve;
     struct attempt *attempt;
     struct stream stream;
     bool streamed = x->request.streams;
     enum hf_status status = attempts_begin(serve->attempts, body->owner,
-                                           watch != NULL ? watch->release_fd : -1, &attempt);
+                                           cancel != NULL ? cancel->release_fd : -1, &attempt);
 
     if (status == HF_NOMEM) {
         serve_refuse(x, 500, HF_NOMEM, "out of memory");
@@ -193,7 +193,7 @@ static void attempt(struct exchange *x, const struct body *body, struct watch *w
     }
     if (streamed)
         stream_begin(serve->streams, &stream, x);
-    ask(x, body, watch);
+    ask(x, body, cancel);
     attempts_end(serve->attempts, attempt);
     if (streamed)
         stream_end(serve->streams, &stream, x);
@@ -201,7 +201,7 @@ static void attempt(struct exchange *x, const struct body *body, struct watch *w
 
 static void attempt_waiting(struct exchange *x, const struct body *body)
 {
-    struct watch watch;
+    struct cancel cancel;
 
     if (x->serve->stopping) {
         serve_refuse(x, 503, HF_CANCELLED, "the server is shutting down");
@@ -210,12 +210,12 @@ static void attempt_waiting(struct exchange *x, const struct body *body)
     if (!enter(x))
         return;
     x->waited = true;
-    if (watch_begin(&watch, x))
-        attempt(x, body, &watch);
+    if (cancel_begin(&cancel, x))
+        attempt(x, body, &cancel);
     else
         serve_refuse(x, 503, HF_UNREACHABLE, "the server has no descriptor left: %s",
                      strerror(errno));
-    watch_end(&watch);
+    cancel_end(&cancel);
     leave(x);
 }
 

@@ -27,7 +27,7 @@ struct attempt {
 struct attempts {
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    unsigned watchers; /* who wait for an end */
+    unsigned awaiting; /* who wait for an end */
     uint64_t seed;
     struct attempt *buckets[BUCKETS];
     struct attempt *oldest;
@@ -153,7 +153,7 @@ void attempts_end(struct attempts *attempts, struct attempt *attempt)
     attempt->under_way = false;
     attempt->cancel_fd = -1;
     link_ended(attempts, attempt);
-    if (attempts->watchers > 0)
+    if (attempts->awaiting > 0)
         pthread_cond_broadcast(&attempts->ended);
     pthread_mutex_unlock(&attempts->lock);
 }
@@ -166,7 +166,7 @@ void attempts_settle(struct attempts *attempts, const char *owner)
 
     (void)hf__hex_decode(raw, sizeof raw, owner);
     pthread_mutex_lock(&attempts->lock);
-    attempts->watchers++;
+    attempts->awaiting++;
     for (;;) {
         place = place_of(attempts, raw);
         if (*place == NULL || !(*place)->under_way)
@@ -175,7 +175,7 @@ void attempts_settle(struct attempts *attempts, const char *owner)
             (void)!write((*place)->cancel_fd, &one, sizeof one);
         pthread_cond_wait(&attempts->ended, &attempts->lock);
     }
-    attempts->watchers--;
+    attempts->awaiting--;
     if (*place != NULL)
         unlink_ended(attempts, *place);
     if (*place != NULL || add(place, raw) != NULL)
