@@ -9,8 +9,8 @@
 #include "serve/attempts.h"
 #include "serve/body.h"
 #include "serve/credentials.h"
+#include "serve/handler.h"
 #include "serve/metrics.h"
-#include "serve/reply.h"
 #include "serve/stream.h"
 
 #include "base/base.h"
@@ -124,13 +124,13 @@ static void note_grant(struct exchange *x, const struct body *body, const struct
 
 static void answer_grant(struct exchange *x, const struct hf_grant *grant)
 {
-    int64_t after_ms = reply_after_ms(x->read_at_ns, grant->sent_at_ns);
+    int64_t after_ms = handler_after_ms(x->read_at_ns, grant->sent_at_ns);
 
     answer_ok(x,
               "\"token\": \"%" PRIu64 "\", \"owner\": \"%s\", \"ttl_ms\": %" PRIu32
               ", \"after_ms\": %" PRId64 ", \"valid_ms\": %" PRId64,
               grant->token, grant->owner, grant->ttl_ms, after_ms,
-              reply_valid_ms(after_ms, grant->ttl_ms, grant->ttl_ms));
+              handler_valid_ms(after_ms, grant->ttl_ms, grant->ttl_ms));
 }
 
 /* Asks the store, once. */
@@ -148,7 +148,7 @@ static void ask(struct exchange *x, const struct body *body, struct cancel *canc
     struct hf_error err;
     enum hf_status status;
 
-    reply_label(label, x->who.name, body->label);
+    handler_label(label, x->who.name, body->label);
     if (cancel != NULL)
         claim.wait_until_ns = hf__time_add(from_ns, hf__ms_to_ns(body->wait_ms));
     status = hf_relay_acquire(serve->store, &claim, &grant, &err);
@@ -166,7 +166,7 @@ static void ask(struct exchange *x, const struct body *body, struct cancel *canc
     if (status == HF_OK)
         answer_grant(x, &grant);
     else if (status == HF_BUSY)
-        reply_busy(x, body->name, &err);
+        handler_busy(x, body->name, &err);
     else
         serve_fail(x, &err);
     explicit_bzero(&grant, sizeof grant);
@@ -223,8 +223,8 @@ void serve_acquire(struct exchange *x)
 {
     struct body body;
 
-    if (!reply_body(x, &body, BODY_NAME | BODY_OWNER | BODY_TTL_MS) ||
-        !reply_ttl_allowed(x, body.ttl_ms))
+    if (!handler_body(x, &body, BODY_NAME | BODY_OWNER | BODY_TTL_MS) ||
+        !handler_ttl_allowed(x, body.ttl_ms))
         return;
     if (!x->serve->detached) {
         serve_refuse(x, 501, HF_UNSUPPORTED,

@@ -1,8 +1,8 @@
 /* hold.c - POST /v1/renew and POST /v1/release. */
 #include "serve/answer.h"
 #include "serve/attempts.h"
+#include "serve/handler.h"
 #include "serve/metrics.h"
-#include "serve/reply.h"
 
 #include "base/base.h"
 
@@ -42,14 +42,14 @@ static void fail_lost(struct exchange *x, const struct hf_grant *grant, const st
 /* ttl_ms is what was asked for; 0: it was a look. */
 static void answer_renewed(struct exchange *x, uint32_t ttl_ms, const struct hf_grant *grant)
 {
-    int64_t after_ms = reply_after_ms(x->read_at_ns, grant->sent_at_ns);
+    int64_t after_ms = handler_after_ms(x->read_at_ns, grant->sent_at_ns);
     int64_t left_ms = ttl_ms != 0 ? (int64_t)grant->ttl_ms : grant->remaining_ms;
     uint32_t whole_ms = grant->ttl_ms;
 
     if (whole_ms == 0 && left_ms > 0) /* a store that does not know the ttl on record */
         whole_ms = left_ms < HF_TTL_MAX_MS ? (uint32_t)left_ms : HF_TTL_MAX_MS;
     answer_ok(x, "\"ttl_ms\": %" PRIu32 ", \"valid_ms\": %" PRId64 "%s", whole_ms,
-              reply_valid_ms(after_ms, left_ms, whole_ms),
+              handler_valid_ms(after_ms, left_ms, whole_ms),
               grant->loss == HF_LOSS_BROKEN ? ", \"loss\": \"broken\"" : "");
 }
 
@@ -63,8 +63,8 @@ void serve_renew(struct exchange *x)
     enum hf_status status;
     int64_t from_ns;
 
-    if (!reply_body(x, &body, BODY_NAME | BODY_OWNER | BODY_TOKEN | BODY_TTL_MS) ||
-        !reply_ttl_allowed(x, body.ttl_ms))
+    if (!handler_body(x, &body, BODY_NAME | BODY_OWNER | BODY_TOKEN | BODY_TTL_MS) ||
+        !handler_ttl_allowed(x, body.ttl_ms))
         return;
     claim = (struct hf_claim){.name = body.name,
                               .owner = body.owner,
@@ -91,7 +91,7 @@ void serve_release(struct exchange *x)
     enum hf_status status;
     int64_t from_ns;
 
-    if (!reply_body(x, &body, BODY_NAME | BODY_OWNER))
+    if (!handler_body(x, &body, BODY_NAME | BODY_OWNER))
         return;
     claim = (struct hf_claim){
         .name = body.name, .owner = body.owner, .token = body.token, .cancel_fd = -1};

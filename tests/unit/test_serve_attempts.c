@@ -3,7 +3,7 @@
 #include "../support/check.h"
 
 #include "serve/attempts.h"
-#include "serve/reply.h"
+#include "serve/handler.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -115,14 +115,14 @@ static void valid_ms_counts_from_the_sending(void **state)
     const int64_t ms = 1000000;
 
     (void)state;
-    assert_int_equal(reply_after_ms(5 * ms, 5 * ms + 999999), 0);
-    assert_int_equal(reply_after_ms(5 * ms, 1205 * ms + 1), 1200);
-    assert_int_equal(reply_after_ms(5 * ms, 4 * ms), 0);
-    assert_int_equal(reply_valid_ms(0, 30000, 30000), 30000 - 302);
-    assert_int_equal(reply_valid_ms(1200, 30000, 30000), 1188 + 30000 - 302);
-    assert_int_equal(reply_valid_ms(1201, 30000, 30000), 1188 + 30000 - 302);
-    assert_int_equal(reply_valid_ms(0, 1000, 30000), 1000 - 302);
-    assert_int_equal(reply_valid_ms(0, 100, 30000), 0);
+    assert_int_equal(handler_after_ms(5 * ms, 5 * ms + 999999), 0);
+    assert_int_equal(handler_after_ms(5 * ms, 1205 * ms + 1), 1200);
+    assert_int_equal(handler_after_ms(5 * ms, 4 * ms), 0);
+    assert_int_equal(handler_valid_ms(0, 30000, 30000), 30000 - 302);
+    assert_int_equal(handler_valid_ms(1200, 30000, 30000), 1188 + 30000 - 302);
+    assert_int_equal(handler_valid_ms(1201, 30000, 30000), 1188 + 30000 - 302);
+    assert_int_equal(handler_valid_ms(0, 1000, 30000), 1000 - 302);
+    assert_int_equal(handler_valid_ms(0, 100, 30000), 0);
 }
 
 int main(void)

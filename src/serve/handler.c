@@ -1,5 +1,5 @@
-/* reply.c - what the handlers of locks have in common. */
-#include "serve/reply.h"
+/* handler.c - what the handlers of locks have in common. */
+#include "serve/handler.h"
 
 #include "serve/answer.h"
 
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-bool reply_body(struct exchange *x, struct body *out, unsigned need)
+bool handler_body(struct exchange *x, struct body *out, unsigned need)
 {
     static const char *const fields[] = {"name", "owner", "token", "ttl_ms", "wait_ms", "label"};
     const char *why;
@@ -26,7 +26,7 @@ bool reply_body(struct exchange *x, struct body *out, unsigned need)
     return serve_may(x, RIGHT_LOCK, out->name);
 }
 
-bool reply_ttl_allowed(struct exchange *x, uint32_t ttl_ms)
+bool handler_ttl_allowed(struct exchange *x, uint32_t ttl_ms)
 {
     char most[32];
 
@@ -59,7 +59,7 @@ static bool describe(const struct hf_lock_info *info, void *data)
     return false;
 }
 
-void reply_busy(struct exchange *x, const char *name, const struct hf_error *err)
+void handler_busy(struct exchange *x, const char *name, const struct hf_error *err)
 {
     struct text more = {0};
     struct hf_error none;
@@ -70,7 +70,7 @@ void reply_busy(struct exchange *x, const char *name, const struct hf_error *err
     text_release(&more);
 }
 
-void reply_label(char out[HF_LABEL_MAX + 1], const char *name, const char *label)
+void handler_label(char out[HF_LABEL_MAX + 1], const char *name, const char *label)
 {
     char both[HF_LABEL_MAX + 128];
 
@@ -78,12 +78,12 @@ void reply_label(char out[HF_LABEL_MAX + 1], const char *name, const char *label
     hf__copy_printable(out, HF_LABEL_MAX + 1, both);
 }
 
-int64_t reply_after_ms(int64_t read_at_ns, int64_t sent_at_ns)
+int64_t handler_after_ms(int64_t read_at_ns, int64_t sent_at_ns)
 {
     return sent_at_ns > read_at_ns ? (sent_at_ns - read_at_ns) / HF__NS_PER_MS : 0;
 }
 
-int64_t reply_valid_ms(int64_t after_ms, int64_t left_ms, uint32_t ttl_ms)
+int64_t handler_valid_ms(int64_t after_ms, int64_t left_ms, uint32_t ttl_ms)
 {
     int64_t drift_ms = (hf__drift_ns(ttl_ms) + HF__NS_PER_MS - 1) / HF__NS_PER_MS;
     int64_t valid_ms = after_ms - (after_ms + 99) / 100 + left_ms - drift_ms;
