@@ -119,7 +119,7 @@ static void note_grant(struct exchange *x, const struct body *body, const struct
     (void)stpcpy(x->granted.name, body->name);
     (void)stpcpy(x->granted.owner, grant->owner);
     x->granted.token = grant->token;
-    x->response.undelivered = give_back;
+    x->answer.undelivered = give_back;
 }
 
 static void answer_grant(struct exchange *x, const struct hf_grant *grant)
@@ -160,7 +160,7 @@ static void ask(struct exchange *x, const struct body *body, struct cancel *canc
         note_grant(x, body, &grant);
     if (status == HF_OK && cancel != NULL && client_gone(cancel, x)) {
         give_back(x);
-        x->response.undelivered = NULL;
+        x->answer.undelivered = NULL;
         status = hf__fail(&err, HF_CANCELLED, "the client had gone when the lock was granted");
     }
     if (status == HF_OK)

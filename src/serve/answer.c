@@ -40,10 +40,10 @@ int answer_code(enum hf_status status)
     return 504;
 }
 
-/* An error as the response's body. */
+/* An error as the answer's body. */
 static void put_problem(struct exchange *x, const struct hf_error *err, const struct text *more)
 {
-    struct response *r = &x->response;
+    struct answer *r = &x->answer;
 
     text_clear(&r->body);
     r->status = err->code;
@@ -66,7 +66,7 @@ void answer_fail(struct exchange *x, const struct hf_error *err, const struct te
 
     if ((said.code == HF_UNREACHABLE || said.code == HF_QUARANTINE) && said.retry_after_ms <= 0)
         said.retry_after_ms = RETRY_MS;
-    x->response.code = answer_code(said.code);
+    x->answer.code = answer_code(said.code);
     put_problem(x, &said, more);
 }
 
@@ -85,7 +85,7 @@ void serve_refuse(struct exchange *x, int code, enum hf_status status, const cha
     va_end(args);
     if (code == 429)
         err.retry_after_ms = RETRY_MS;
-    x->response.code = code;
+    x->answer.code = code;
     put_problem(x, &err, NULL);
 }
 
@@ -97,9 +97,9 @@ void answer_ok(struct exchange *x, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(members, sizeof members, format, args);
     va_end(args);
-    x->response.code = 200;
-    x->response.status = HF_OK;
-    text_printf(&x->response.body, "{%s}\n", members);
+    x->answer.code = 200;
+    x->answer.status = HF_OK;
+    text_printf(&x->answer.body, "{%s}\n", members);
     explicit_bzero(members, sizeof members); /* an owner may be among them */
 }
 
@@ -113,7 +113,7 @@ void answer_common(struct text *out, const char *status)
 
 void answer_write(const struct exchange *x, struct text *out)
 {
-    const struct response *r = &x->response;
+    const struct answer *r = &x->answer;
 
     text_printf(out, "HTTP/1.1 %d %s\r\n", r->code, http_reason(r->code));
     answer_common(out, hf_status_name(r->status));

@@ -110,10 +110,10 @@ late:
     return GOT_BAD;
 }
 
-/* Sends the response. False: the connection ends. */
+/* Sends the answer. False: the connection ends. */
 static bool send_response(struct connection *c, struct exchange *x)
 {
-    struct response *r = &x->response;
+    struct answer *r = &x->answer;
 
     if (r->sent)
         return !r->close;
@@ -137,7 +137,7 @@ static void count(const struct exchange *x)
 {
     struct metrics *metrics = x->serve->metrics;
 
-    metrics_count(metrics, x->op, x->response.code);
+    metrics_count(metrics, x->op, x->answer.code);
     if (!x->waited)
         metrics_duration(metrics, x->op, hf__now_ns() - x->read_at_ns);
 }
@@ -148,10 +148,10 @@ static void answer(struct connection *c, struct exchange *x, enum got got,
     struct serve *serve = c->all->serve;
 
     if (got == GOT_BAD) {
-        x->response.close = true;
+        x->answer.close = true;
         serve_refuse(x, why->code, HF_INVALID, "%s", why->detail);
     } else if (c->turned_away) {
-        x->response.close = true;
+        x->answer.close = true;
         metrics_limited(serve->metrics, LIMIT_CLIENTS);
         serve_refuse(x, 429, HF_UNREACHABLE, "there are too many clients");
     } else {
@@ -179,8 +179,8 @@ static bool serve_one(struct connection *c)
     go_on = send_response(c, &x);
     count(&x);
     credentials_done(x.serve->credentials, x.who.credential);
-    text_release(&x.response.body);
-    text_release(&x.response.headers);
+    text_release(&x.answer.body);
+    text_release(&x.answer.headers);
     explicit_bzero(&x.granted, sizeof x.granted);
     used = x.request.head_len + x.request.body_len;
     if (!go_on)

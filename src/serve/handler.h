@@ -6,9 +6,9 @@
 #include "serve/serve.h"
 
 /* Reads the body, which must have the fields of need, and checks the right to lock its name. False:
- * the response says why. */
+ * the answer says why. */
 bool handler_body(struct exchange *x, struct body *out, unsigned need);
-/* Whether the server grants such a ttl. False: the response says that it does not. */
+/* Whether the server grants such a ttl. False: the answer says that it does not. */
 bool handler_ttl_allowed(struct exchange *x, uint32_t ttl_ms);
 
 /* HF_BUSY, with what is known of the holder. */

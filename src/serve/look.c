@@ -57,7 +57,7 @@ static const char *parameter(const struct http_parameter *all, int count, const 
     return NULL;
 }
 
-/* The parameters of the query; -1: the response says what is wrong. */
+/* The parameters of the query; -1: the answer says what is wrong. */
 static int parameters(struct exchange *x, struct http_parameter all[HTTP_PARAMETERS_MAX])
 {
     int count = http_parameters(x->request.query, all);
@@ -125,7 +125,7 @@ static uint64_t print_locks(struct exchange *x, const struct listing_view *view,
 static void put_locks(struct exchange *x, const struct listing_view *view,
                       const struct choice *choice)
 {
-    struct text *body = &x->response.body;
+    struct text *body = &x->answer.body;
     struct totals totals = {0};
     char *rows = NULL;
     size_t size = 0;
@@ -135,7 +135,7 @@ static void put_locks(struct exchange *x, const struct listing_view *view,
     if (out == NULL || fclose(out) != 0) {
         serve_refuse(x, 500, HF_NOMEM, "out of memory");
     } else {
-        x->response.code = 200;
+        x->answer.code = 200;
         text_printf(body,
                     "{\"as_of_ms\": %" PRId64 ", \"took_ms\": %" PRId64 ", \"more\": %" PRIu64
                     ",\n \"totals\": {\"held\": %" PRIu64 ", \"waiters\": %" PRIu64
@@ -148,7 +148,7 @@ static void put_locks(struct exchange *x, const struct listing_view *view,
     free(rows);
 }
 
-/* What the query chooses. False: the response says why not. */
+/* What the query chooses. False: the answer says why not. */
 static bool choose(struct exchange *x, struct http_parameter all[HTTP_PARAMETERS_MAX],
                    struct choice *out)
 {
@@ -242,14 +242,14 @@ static void identity(struct serve *serve, char out[HF_IDENTITY_SIZE])
 
 void serve_store(struct exchange *x)
 {
-    struct text *body = &x->response.body;
+    struct text *body = &x->answer.body;
     struct serve *serve = x->serve;
     const char *names[CLI_FEATURES_MAX];
     size_t count = cli_features(hf_store_features(serve->store), names);
     char id[HF_IDENTITY_SIZE];
 
     identity(serve, id);
-    x->response.code = 200;
+    x->answer.code = 200;
     text_printf(body, "{\"store\": ");
     text_json(body, hf_store_url(serve->store));
     text_printf(body, ", \"identity\": ");
@@ -310,6 +310,6 @@ void serve_readyz(struct exchange *x)
         answer_ok(x, "\"ready\": true, \"quarantine_ms\": %" PRId64, quarantine_ms);
     else
         serve_fail(x, &answer);
-    if (x->response.code != 200)
-        x->response.code = 503;
+    if (x->answer.code != 200)
+        x->answer.code = 503;
 }

@@ -145,7 +145,7 @@ void metrics_limited(struct metrics *m, enum serve_limit limit)
 void metrics_handle(struct exchange *x)
 {
     struct metrics *m = x->serve->metrics;
-    struct text *out = &x->response.body;
+    struct text *out = &x->answer.body;
 
     print_head(out, "build_info", "gauge", "The version of holdfast, and the kind of its store.");
     text_printf(out, "holdfast_build_info{version=\"%s\",scheme=\"%s\"} 1\n", hf_version(),
@@ -154,9 +154,9 @@ void metrics_handle(struct exchange *x)
     print_histograms(m, out);
     print_rest(m, out);
     watch_print(m->watch, out);
-    x->response.code = 200;
-    x->response.status = HF_OK;
-    x->response.type = "text/plain; version=0.0.4; charset=utf-8";
+    x->answer.code = 200;
+    x->answer.status = HF_OK;
+    x->answer.type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
 static void observe(struct histogram *h, const struct bounds *bounds, int64_t ns)

@@ -36,13 +36,13 @@ static void hash_all(void)
 void serve_page(struct exchange *x)
 {
     pthread_once(&once, hash_all);
-    text_printf(&x->response.headers,
+    text_printf(&x->answer.headers,
                 "Content-Security-Policy: default-src 'none'; connect-src 'self'; base-uri 'none'; "
                 "form-action 'none'; frame-ancestors 'none'; script-src 'sha256-%s'; "
                 "style-src 'sha256-%s'\r\nReferrer-Policy: no-referrer\r\n",
                 script_hash, style_hash);
-    text_add(&x->response.body, page, sizeof page - 1);
-    x->response.type = "text/html; charset=utf-8";
-    x->response.code = 200;
-    x->response.status = HF_OK;
+    text_add(&x->answer.body, page, sizeof page - 1);
+    x->answer.type = "text/html; charset=utf-8";
+    x->answer.code = 200;
+    x->answer.status = HF_OK;
 }

@@ -50,7 +50,7 @@ static bool host_known(const struct exchange *x)
     return false;
 }
 
-/* The route, or NULL and the response. */
+/* The route, or NULL and the answer. */
 static const struct route *find(struct exchange *x)
 {
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
@@ -59,7 +59,7 @@ static const struct route *find(struct exchange *x)
         x->op = routes[i].op;
         if (routes[i].method == x->request.method)
             return &routes[i];
-        text_printf(&x->response.headers, "Allow: %s\r\n",
+        text_printf(&x->answer.headers, "Allow: %s\r\n",
                     routes[i].method == HTTP_GET ? "GET" : "POST");
         serve_refuse(x, 405, HF_INVALID, "this path is for %s only",
                      routes[i].method == HTTP_GET ? "GET" : "POST");
@@ -83,12 +83,12 @@ static void name_user(struct exchange *x)
 
 static bool refuse_unknown(struct exchange *x, const char *why)
 {
-    text_printf(&x->response.headers, "WWW-Authenticate: Bearer realm=\"holdfast\"\r\n");
+    text_printf(&x->answer.headers, "WWW-Authenticate: Bearer realm=\"holdfast\"\r\n");
     serve_refuse(x, 401, HF_DENIED, "%s", why);
     return false;
 }
 
-/* Finds out who asks. False: that is not known, and the response says so. */
+/* Finds out who asks. False: that is not known, and the answer says so. */
 static bool identify(struct exchange *x)
 {
     static const char scheme[] = "Bearer ";
@@ -134,7 +134,7 @@ void serve_route(struct exchange *x)
     const struct route *route;
 
     if (!host_known(x)) {
-        x->response.close = true;
+        x->answer.close = true;
         serve_refuse(x, 400, HF_INVALID,
                      "the Host is none of this server's addresses, nor a --host of it");
         return;

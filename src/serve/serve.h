@@ -2,7 +2,7 @@
  *
  * main.c reads the options, sockets.c accepts, connection.c has a thread for every connection and
  * calls route.c, which finds the handler in its table and checks who asks. A handler fills in the
- * response and returns; it may block, in the store for instance. */
+ * answer and returns; it may block, in the store for instance. */
 #ifndef HF_SERVE_SERVE_H
 #define HF_SERVE_SERVE_H
 
@@ -109,7 +109,7 @@ struct exchange {
     struct who who;
     enum serve_op op;
     bool waited; /* the request stood in a queue: its time is no measure of the server */
-    struct response {
+    struct answer {
         int code;              /* 200, ... */
         enum hf_status status; /* what Holdfast-Status says */
         const char *type;      /* Content-Type; NULL: application/json */
@@ -119,7 +119,7 @@ struct exchange {
         bool sent;           /* it was a stream, and is on its way already */
         /* Called if the answer could not be sent; NULL: nobody minds. */
         void (*undelivered)(struct exchange *x);
-    } response;
+    } answer;
     /* What undelivered gives back. */
     struct {
         char name[HF_NAME_MAX + 1];
@@ -148,10 +148,10 @@ serve_handler serve_healthz, serve_readyz;               /* look.c */
 void serve_route(struct exchange *x);
 
 /* Whether the one who asks has that right for the lock, or for all locks whose names start with
- * name (prefix). False: the response says 403. */
+ * name (prefix). False: the answer says 403. */
 bool serve_may(struct exchange *x, enum right right, const char *name);
 
-/* The response becomes an error as the status demands, with err's text: answer.c. */
+/* The answer becomes an error as the status demands, with err's text: answer.c. */
 void serve_fail(struct exchange *x, const struct hf_error *err);
 /* The same with a code of its own, for what is HTTP's affair. */
 void serve_refuse(struct exchange *x, int code, enum hf_status status, const char *format, ...)

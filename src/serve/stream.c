@@ -140,7 +140,7 @@ void stream_begin(struct streams *streams, struct stream *stream, struct exchang
 
 void stream_end(struct streams *streams, struct stream *stream, struct exchange *x)
 {
-    struct response *r = &x->response;
+    struct answer *r = &x->answer;
     struct text line = {0};
     bool ok = r->status == HF_OK;
     size_t skip = ok ? 1 : 0; /* the brace, which "status" comes behind; an error has it */

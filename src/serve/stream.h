@@ -19,7 +19,7 @@ void streams_close(struct streams *streams);
 
 /* Sends the head. From here on a line is written every two seconds, until stream_end. */
 void stream_begin(struct streams *streams, struct stream *stream, struct exchange *x);
-/* Sends x->response as the last line, and the response becomes one that has been sent. */
+/* Sends x->answer as the last line, and the answer becomes one that has been sent. */
 void stream_end(struct streams *streams, struct stream *stream, struct exchange *x);
 
 #endif /* HF_SERVE_STREAM_H */

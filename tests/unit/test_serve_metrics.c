@@ -45,10 +45,10 @@ static void scrape(void)
 
     text_release(&world.said);
     metrics_handle(&x);
-    assert_int_equal(x.response.code, 200);
-    text_add(&x.response.body, "", 1);
-    assert_false(x.response.body.failed);
-    world.said = x.response.body;
+    assert_int_equal(x.answer.code, 200);
+    text_add(&x.answer.body, "", 1);
+    assert_false(x.answer.body.failed);
+    world.said = x.answer.body;
 }
 
 /* Scrapes until the store has been asked that often, and nothing is under way. */
