@@ -1,8 +1,8 @@
 /* serve.h - the server: what there is one of, and what a handler sees of a request.
  *
- * main.c reads the options, sockets.c accepts, connection.c has a thread for every connection and
- * calls route.c, which finds the handler in its table and checks who asks. A handler fills in the
- * answer and returns; it may block, in the store for instance. */
+ * main.c reads the options and accepts, connection.c has a thread for every connection and calls
+ * route.c, which finds the handler in its table and checks who asks. A handler fills in the answer
+ * and returns; it may block, in the store for instance. */
 #ifndef HF_SERVE_SERVE_H
 #define HF_SERVE_SERVE_H
 
@@ -19,7 +19,7 @@ struct metrics;     /* metrics.h */
 struct credentials; /* credentials.h */
 struct attempts;    /* attempts.h: owners under way, and those that ended lately */
 struct listing;     /* listing.h */
-struct readiness;   /* look.c */
+struct readiness;   /* inspect.c */
 struct streams;     /* stream.h */
 
 enum {
@@ -141,8 +141,8 @@ struct route {
 
 /* The handlers. What they need of rights beyond the route's (a prefix) they ask with may. */
 serve_handler serve_acquire, serve_renew, serve_release; /* acquire.c, hold.c */
-serve_handler serve_locks, serve_lock, serve_store;      /* look.c */
-serve_handler serve_healthz, serve_readyz;               /* look.c */
+serve_handler serve_locks, serve_lock, serve_store;      /* inspect.c */
+serve_handler serve_healthz, serve_readyz;               /* inspect.c */
 
 /* Finds the handler of x->request and calls it; or fills in why not. */
 void serve_route(struct exchange *x);

@@ -1,6 +1,6 @@
-/* look.h - what those who look share. */
-#ifndef HF_SERVE_LOOK_H
-#define HF_SERVE_LOOK_H
+/* inspect.h - what those who look share. */
+#ifndef HF_SERVE_INSPECT_H
+#define HF_SERVE_INSPECT_H
 
 #include "serve/serve.h"
 
@@ -8,4 +8,4 @@
 struct readiness *readiness_open(void);
 void readiness_close(struct readiness *readiness);
 
-#endif /* HF_SERVE_LOOK_H */
+#endif /* HF_SERVE_INSPECT_H */

@@ -1,5 +1,5 @@
-/* look.c - what only looks: the locks, one lock, the store, and whether it answers. */
-#include "serve/look.h"
+/* inspect.c - what only looks: the locks, one lock, the store, and whether it answers. */
+#include "serve/inspect.h"
 
 #include "serve/answer.h"
 #include "serve/credentials.h"
