@@ -14,8 +14,7 @@ passed=0 failed=0 missing=0
 # Neither what takes minutes nor what does not depend on the server.
 tests_of() { # KIND
     case $1 in
-    redis) ls tests/conform/redis.t tests/conform/redlock.t tests/redis/*.t tests/redlock/*.t \
-        tests/fence/redis.t ;;
+    redis) ls tests/conform/redis.t tests/conform/redlock.t tests/redis/*.t tests/redlock/*.t ;;
     etcd) ls tests/conform/etcd*.t tests/etcd/*.t ;;
     zookeeper) ls tests/conform/zookeeper*.t tests/zookeeper/*.t ;;
     postgres) ls tests/conform/postgres.t tests/postgres/*.t tests/fence/sql*.t ;;

@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/fence/redis.sh
-. "$(dirname "$0")/redis.sh"
+. "$(dirname "$0")/../fence/redis.sh"
 unset HOLDFAST_STORE
 if [ ! -f "$(dirname "$hf")/stores/redis.so" ]; then
     echo '1..0 # SKIP the redis plugin is not built'
