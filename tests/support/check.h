@@ -23,6 +23,13 @@
         }                                                                                          \
     } while (0)
 
+/* Fails with words that say what is not so. */
+#define check_that(condition, words)                                                               \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            fail_msg("not so: %s", (words));                                                       \
+    } while (0)
+
 /* Polls until the condition holds, ten seconds at most. */
 #define check_soon(condition)                                                                      \
     do {                                                                                           \

@@ -1,53 +1,9 @@
-/* What the http store decides without a server: URLs, and what answers say. */
+/* test_http_answer.c - what an answer of the server says. */
 #include "base/base.h"
 #include "stores/http/answer.h"
-#include "stores/http/url.h"
 
 #include "../support/check.h"
-#include <stdlib.h>
 #include <string.h>
-
-static void urls(void **state)
-{
-    static const struct {
-        const char *text;
-        const char *endpoint; /* NULL: refused */
-        const char *socket;
-    } rows[] = {
-        {"http://localhost:7070", "http://localhost:7070", ""},
-        {"http://localhost", "http://localhost:80", ""},
-        {"https://locks.example/", "https://locks.example:443", ""},
-        {"https://locks.example/a/b/", "https://locks.example:443/a/b", ""},
-        {"https://[::1]:8443/x?verify=off", "https://[::1]:8443/x", ""},
-        {"http+unix:///run/holdfast/sock", "http://localhost", "/run/holdfast/sock"},
-        {"http+unix:///tmp/a%20b", "http://localhost", "/tmp/a b"},
-        {"http+unix:///", NULL, NULL},
-        {"http+unix://host/path", NULL, NULL},
-        {"http://", NULL, NULL},
-        {"http://a,b", NULL, NULL},
-        {"http://user:secret@host", NULL, NULL},
-        {"http://host/../x", NULL, NULL},
-        {"http://host/a b", NULL, NULL},
-        {"http://ho st", NULL, NULL},
-        {"http://host?ca=/x", NULL, NULL}, /* without TLS it means nothing */
-        {"https://host?cert=/x", NULL, NULL},
-        {"https://host?nosuch=1", NULL, NULL},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct ht_url url;
-        struct hf_error err;
-        enum hf_status status = ht_url_parse(rows[i].text, &url, &err);
-
-        check_row(status == (rows[i].endpoint != NULL ? HF_OK : HF_INVALID), i);
-        check_row(strstr(err.text, "secret") == NULL, i);
-        if (rows[i].endpoint != NULL) {
-            assert_string_equal(url.endpoint, rows[i].endpoint);
-            assert_string_equal(url.socket, rows[i].socket);
-        }
-    }
-}
 
 #define GRANT                                                                                      \
     "{\"token\":\"5\",\"owner\":\"00112233445566778899aabbccddeeff\",\"ttl_ms\":1000,\"after_"     \
@@ -124,11 +80,10 @@ static void statuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(urls),
         cmocka_unit_test(a_grant_counts_from_the_request),
         cmocka_unit_test(what_is_no_answer),
         cmocka_unit_test(statuses),
     };
 
-    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("http answer", tests, NULL, NULL);
 }
