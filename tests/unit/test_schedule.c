@@ -1,4 +1,5 @@
-/* test_schedule.c - slots: borders, slack, dates of zones, the nights on which clocks change.
+/* test_schedule.c - slots: borders, slack; and of zone.c dates, and the nights on which
+ * clocks change.
  * run: late asan */
 #include "../support/check.h"
 #include "core/civil.h"
@@ -57,23 +58,6 @@ static void check_slot(struct hf__slot slot, const char *name, int64_t start_ms,
     assert_string_equal(slot.name, name);
     assert_int_equal(slot.start_ms, start_ms);
     assert_int_equal(slot.end_ms, end_ms);
-}
-
-static void the_calendar_is_the_systems(void **state)
-{
-    (void)state;
-    for (int64_t days = -800000; days < 800000; days += 13) {
-        time_t at = days * HF__DAY_S;
-        struct tm tm;
-        struct hf__date date = hf__date_of(days);
-
-        gmtime_r(&at, &tm);
-        check_row(date.year == tm.tm_year + 1900 && date.month == tm.tm_mon + 1 &&
-                      date.day == tm.tm_mday,
-                  days);
-        check_row(hf__days_of(date) == days, days);
-        check_row(hf__weekday_of(days) == tm.tm_wday, days);
-    }
 }
 
 /* The system's own reader of the same files, hour by hour through the years. */
@@ -344,7 +328,6 @@ static void what_is_no_zone_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_calendar_is_the_systems),
         cmocka_unit_test(zones_are_the_systems),
         cmocka_unit_test(a_stretch_ends_where_the_clocks_change),
         cmocka_unit_test(which_periods_there_are),
