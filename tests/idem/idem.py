@@ -246,3 +246,20 @@ def apply(dialect, text, database=None):
     done = subprocess.run(client, input=text, text=True, env=env, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, check=False)
     return done.returncode, done.stderr
+
+
+def effect(client):
+    client.run("INSERT INTO effect VALUES (1)")
+
+
+def in_each_database(*parts):
+    """Runs the migration, and each part with the dialect and the owner's client."""
+    for dialect in DIALECTS:
+        owner = Client(dialect)
+        owner.run("CREATE TABLE effect (n INT)" + (" ENGINE = InnoDB" if dialect == "mariadb" else ""))
+        equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
+        for part in parts:
+            try:
+                part(dialect, owner)
+            except Refused as error:
+                ok(False, f"{dialect}: {part.__name__}: {error}")

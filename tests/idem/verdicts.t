@@ -1,6 +1,5 @@
 #!/bin/bash
-# What the idempotency keys say, in each database: verdicts, mistakes, savepoints, roles, bad input, and the
-# migration itself.
+# What the idempotency keys say, in each database: verdicts, mistakes, savepoints, attempts, bad input.
 # (run: once)
 set -u
 # shellcheck source=tests/idem/idem.sh

@@ -45,6 +45,8 @@ head -c 204801 /dev/zero | tr '\0' 'x' >src/base/big.txt
 refused src/base/big.txt 'a file that is too long'
 printf '/* %0100d */\n' 0 >src/base/wide.h
 refused src/base/wide.h 'a comment wider than 100 columns'
+printf '%0.sx\n' $(seq 451) >src/base/y.py
+refused src/base/y.py 'a file of another language that is too long'
 printf 'x \n' >src/base/y.sh
 refused src/base/y.sh 'white space at the end'
 tidy
