@@ -57,7 +57,7 @@ SENDERS := $(call known,src/senders)
 SENDER_SO := $(SENDERS:%=$(BUILD)/stores/send-%.so)
 # And the server, a program beside them, with what it shares with the command line.
 SERVE := $(if $(shell pkg-config --exists $$(cat src/serve/packages) && echo yes),serve)
-SERVE_SRC := $(wildcard src/serve/*.c) $(addprefix src/cli/,options.c signals.c store.c store_fd.c say/output.c say/show.c say/slots.c)
+SERVE_SRC := $(wildcard src/serve/*.c) $(addprefix src/cli/,options.c help.c signals.c store.c store_fd.c say/output.c say/show.c say/slots.c)
 SERVE_BIN := $(SERVE:%=$(BUILD)/stores/holdfast-%)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o) $(call http_obj,src/stores/$(1))

@@ -89,10 +89,33 @@ struct cli_command {
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
-int cmd_fence(const struct cli_context *context, int argc, char **argv);
 
 /* All of them, ends with NULL: commands.c. */
 extern const struct cli_command *const cli_commands[];
+
+/* A command that has commands of its own: subcommands.c. A new one of these is a file that defines
+ * it, called "ABOVE NAME", and a line in the list of those above. */
+struct cli_group {
+    const struct cli_command *command;
+    const struct cli_command *const *commands; /* ends with NULL */
+    const char *example;                       /* what its help ends with */
+};
+/* Runs the one that argv[1] names, or prints the help of all; the main of group->command. */
+int cli_run_subcommand(const struct cli_group *group, const struct cli_context *context, int argc,
+                       char **argv);
+/* The name of a command without that of the one above. */
+const char *cli_last_word(const struct cli_command *command);
+
+/* Options that are the same wherever they stand. */
+#define CLI_JSON_OPTION(target)                                                                    \
+    {                                                                                              \
+        0, "json", CLI_FLAG, NULL, "print JSON", NULL, target, NULL                                \
+    }
+#define CLI_DB_OPTION(url, given)                                                                  \
+    {                                                                                              \
+        0, "db", CLI_URL, "URL", "the database: postgres://..., mariadb://... or sqlite:PATH",     \
+            NULL, url, given                                                                       \
+    }
 
 /* Parses argv[1..] of a command against its table (ends with name NULL). Long options may be
  * abbreviated to a unique prefix and take "=value" or the next word; short ones can be bundled.
@@ -143,8 +166,10 @@ enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE]);
 const char *cli_suggest(const char *word, const char *const *candidates);
 enum { CLI_SUGGEST_MAX = 48 }; /* commands, and options of a command, that are suggested */
 
-/* Says that there is no such command, and which one was perhaps meant; returns EXIT_HF_USAGE. */
-int cli_unknown_command(const struct cli_command *asked_by, const char *word);
+/* Says that there is no such command (of the group, if it is not NULL), and which one was perhaps
+ * meant; returns EXIT_HF_USAGE. */
+int cli_unknown_command(const struct cli_command *asked_by, const struct cli_group *group,
+                        const char *word);
 
 /* What holdfast is, its commands and global options. */
 void cli_print_overview(FILE *out);

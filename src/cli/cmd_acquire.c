@@ -67,9 +67,7 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
     const struct cli_option options[] = {TAKE_NAMES_OPTIONS(&request->names),
                                          TAKE_OPTIONS(&request->given),
                                          AUDIT_REQUIRE_OPTIONS(&request->require),
-                                         {0, "json", CLI_FLAG, NULL,
-                                          "print one JSON object instead of lines for eval", NULL,
-                                          &request->json, NULL},
+                                         CLI_JSON_OPTION(&request->json),
                                          {.name = NULL}};
     struct cli_operands operands = {.most = CLI_OPERANDS_MAX};
     int parsed = cli_parse_operands(&command_acquire, options, argc, argv, &operands);

@@ -56,7 +56,7 @@ static int help_main(const struct cli_context *context, int argc, char **argv)
     }
     subject = cli_find(about);
     if (subject == NULL)
-        return cli_unknown_command(command, about);
+        return cli_unknown_command(command, NULL, about);
     words[0] = (char *)subject->name;
     return subject->main(context, 2, words);
 }

@@ -28,7 +28,7 @@ static int list_main(const struct cli_context *context, int argc, char **argv)
     bool flat = false;
     const char *prefix;
     const struct cli_option options[] = {
-        {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON array"},
+        CLI_JSON_OPTION(&json),
         {.name = "flat",
          .kind = CLI_FLAG,
          .target = &flat,

@@ -18,9 +18,7 @@ static int slots_main(const struct cli_context *context, int argc, char **argv)
 {
     bool json = false;
     const char *name;
-    const struct cli_option options[] = {
-        {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
-        {.name = NULL}};
+    const struct cli_option options[] = {CLI_JSON_OPTION(&json), {.name = NULL}};
     int parsed = cli_parse_operand(&command_slots, options, argc, argv, &name);
     int exit_code = 0;
     struct hf_store *store;

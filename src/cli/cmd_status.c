@@ -39,17 +39,16 @@ static int status_main(const struct cli_context *context, int argc, char **argv)
     bool held = false;
     bool free = false;
     const char *name;
-    const struct cli_option options[] = {
-        {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
-        {.name = "held",
-         .kind = CLI_FLAG,
-         .target = &held,
-         .help = "exit 0 if the lock is held, 1 if it is free"},
-        {.name = "free",
-         .kind = CLI_FLAG,
-         .target = &free,
-         .help = "exit 0 if the lock is free, 1 if it is held"},
-        {.name = NULL}};
+    const struct cli_option options[] = {CLI_JSON_OPTION(&json),
+                                         {.name = "held",
+                                          .kind = CLI_FLAG,
+                                          .target = &held,
+                                          .help = "exit 0 if the lock is held, 1 if it is free"},
+                                         {.name = "free",
+                                          .kind = CLI_FLAG,
+                                          .target = &free,
+                                          .help = "exit 0 if the lock is free, 1 if it is held"},
+                                         {.name = NULL}};
     const struct cli_command *command = &command_status;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
     int exit_code = 0;

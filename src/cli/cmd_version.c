@@ -13,9 +13,7 @@ static int version_main(const struct cli_context *context, int argc, char **argv
 {
     bool json = false;
     const char *operand;
-    const struct cli_option options[] = {
-        {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
-        {.name = NULL}};
+    const struct cli_option options[] = {CLI_JSON_OPTION(&json), {.name = NULL}};
     const struct cli_command *command = &command_version;
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
 

@@ -15,24 +15,28 @@ const struct cli_command *cli_find(const char *name)
     return NULL;
 }
 
-int cli_unknown_command(const struct cli_command *asked_by, const char *word)
+int cli_unknown_command(const struct cli_command *asked_by, const struct cli_group *group,
+                        const char *word)
 {
+    const struct cli_command *const *commands = group != NULL ? group->commands : cli_commands;
+    const char *above = group != NULL ? group->command->name : "";
+    const char *space = group != NULL ? " " : "";
     const char *names[CLI_SUGGEST_MAX + 1];
     size_t count = 0;
     struct cli_shown shown;
     const char *near;
 
-    for (const struct cli_command *const *c = cli_commands; *c != NULL && count < CLI_SUGGEST_MAX;
-         c++)
-        names[count++] = (*c)->name;
+    for (; *commands != NULL && count < CLI_SUGGEST_MAX; commands++)
+        names[count++] = cli_last_word(*commands);
     names[count] = NULL;
 
     near = cli_suggest(word, names);
     word = cli_shown(&shown, word);
     if (near != NULL)
-        return cli_usage_error(asked_by, "unknown command \"%s\"; did you mean \"%s\"?", word,
-                               near);
-    return cli_usage_error(asked_by, "unknown command \"%s\"; \"holdfast help\" lists them", word);
+        return cli_usage_error(asked_by, "unknown %s%scommand \"%s\"; did you mean \"%s\"?", above,
+                               space, word, near);
+    return cli_usage_error(asked_by, "unknown %s%scommand \"%s\"; \"holdfast help%s%s\" lists them",
+                           above, space, word, space, above);
 }
 
 void cli_print_overview(FILE *out)

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 
     command = cli_find(argv[first]);
     if (command == NULL)
-        return cli_unknown_command(&program, argv[first]);
+        return cli_unknown_command(&program, NULL, argv[first]);
     exit_code = finish_output(command->main(&context, argc - first, argv + first));
     if (exit_code == EXIT_HF_DENIED && above == CLI_STORE_FD_CLOSED)
         cli_error("the password was handed down on descriptor $HOLDFAST_STORE_FD, which is closed "

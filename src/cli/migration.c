@@ -13,14 +13,9 @@ int cli_parse_pack(const struct cli_command *command, struct cli_pack *pack, int
     bool dialect_given = false;
     const char *operand;
     const struct cli_option options[] = {
-        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects,
-         &pack->dialect, &dialect_given},
+        CLI_DIALECT_OPTION(&pack->dialect, &dialect_given),
         {0, "schema", CLI_TEXT, "S", pack->schema_help, NULL, &pack->schema, NULL},
-        {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &pack->down, NULL},
-        {0, "no-transaction", CLI_FLAG, NULL, "without BEGIN and COMMIT: the tool has its own",
-         NULL, &pack->how.no_transaction, NULL},
-        {0, "statements", CLI_CHOICE, "text|json", "json: a list of them, for migration tools",
-         cli_statements, &pack->how.statements, NULL},
+        CLI_MIGRATION_OPTIONS(&pack->how, &pack->down),
         pack->own,
         {.name = NULL}};
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);

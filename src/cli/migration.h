@@ -24,6 +24,28 @@ enum { CLI_STATEMENTS_TEXT, CLI_STATEMENTS_JSON };
 extern const char *const cli_statements[]; /* the choices of --statements */
 extern const char *const cli_dialects[];   /* and of --dialect, in the order of enum hf__dialect */
 
+/* Lines of the tables of commands. */
+#define CLI_DIALECT_OPTION(dialect, given)                                                         \
+    {                                                                                              \
+        'd', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects, dialect,     \
+            given                                                                                  \
+    }
+#define CLI_MIGRATION_OPTIONS(how, down)                                                           \
+    {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, down, NULL},                            \
+        {0,                                                                                        \
+         "no-transaction",                                                                         \
+         CLI_FLAG,                                                                                 \
+         NULL,                                                                                     \
+         "leave out BEGIN and COMMIT: the tool has its own",                                       \
+         NULL,                                                                                     \
+         &(how)->no_transaction,                                                                   \
+         NULL},                                                                                    \
+    {                                                                                              \
+        0, "statements", CLI_CHOICE, "text|json",                                                  \
+            "json: print a list of them, for migration tools", cli_statements, &(how)->statements, \
+            NULL                                                                                   \
+    }
+
 /* Reads the words of the command. Returns 0, or 1 more than the exit code: the matter is over. */
 int cli_parse_pack(const struct cli_command *command, struct cli_pack *pack, int argc, char **argv);
 

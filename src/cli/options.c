@@ -1,16 +1,15 @@
 /* options.c - reads a command's options by its table, and helps with those that are not in it. */
 #include "cli/cli.h"
+#include "cli/help.h"
 
 #include "base/base.h"
 
-#include <ctype.h>
 #include <string.h>
 
 enum {
     OPTIONS_MAX = CLI_SUGGEST_MAX, /* options of one command */
     SUGGEST_EDITS_MAX = 2,         /* a word further away than this is another word */
-    SUGGEST_WORD_MAX = 64,         /* longer words are no typing mistakes */
-    USAGE_WIDTH = 26               /* column at which the help of an option starts */
+    SUGGEST_WORD_MAX = 64          /* longer words are no typing mistakes */
 };
 
 /* The words being read. */
@@ -24,9 +23,6 @@ struct parser {
 
 enum { PARSE_GO_ON = 0, PARSE_ERROR = -1, PARSE_HELP = CLI_HELP_SHOWN };
 
-static const struct cli_option help_option = {
-    .letter = 'h', .name = "help", .kind = CLI_FLAG, .help = "show this help"};
-
 static int parse_long(struct parser *p, char *word);
 static int parse_letters(struct parser *p, char *word);
 static int take(struct parser *p, const struct cli_option *option, char *value);
@@ -34,7 +30,6 @@ static int unknown_long(struct parser *p, const char *name);
 static const struct cli_option *find_long(struct parser *p, const char *name, size_t len,
                                           bool *ambiguous);
 static const struct cli_option *find_letter(struct parser *p, char letter);
-static void print_help(const struct cli_command *command, const struct cli_option *options);
 
 int cli_parse(const struct cli_command *command, const struct cli_option *options, int argc,
               char **argv, bool *saw_dashes)
@@ -260,8 +255,8 @@ static bool store_value(const struct cli_option *option, char *value)
 /* Gives the option its value: the one it came with, or the next word. */
 static int take(struct parser *p, const struct cli_option *option, char *value)
 {
-    if (option == &help_option) {
-        print_help(p->command, p->options);
+    if (option == &cli_help_option) {
+        cli_print_help(p->command, p->options);
         return PARSE_HELP;
     }
     if (option->kind != CLI_FLAG && value == NULL) {
@@ -289,7 +284,7 @@ static int unknown_long(struct parser *p, const char *name)
 
     for (const struct cli_option *o = p->options; o->name != NULL && count < OPTIONS_MAX; o++)
         names[count++] = o->name;
-    names[count++] = help_option.name;
+    names[count++] = cli_help_option.name;
     names[count] = NULL;
 
     near = cli_suggest(name, names);
@@ -312,7 +307,7 @@ static const struct cli_option *find_long(struct parser *p, const char *name, si
     const struct cli_option *found = NULL;
 
     for (const struct cli_option *o = p->options; o != NULL; o = o->name != NULL ? o + 1 : NULL) {
-        const struct cli_option *option = o->name != NULL ? o : &help_option;
+        const struct cli_option *option = o->name != NULL ? o : &cli_help_option;
 
         if (strncmp(option->name, name, len) != 0)
             continue;
@@ -334,32 +329,5 @@ static const struct cli_option *find_letter(struct parser *p, char letter)
         if (o->letter == letter)
             return o;
     }
-    return letter == help_option.letter ? &help_option : NULL;
-}
-
-static void print_option(const struct cli_option *option)
-{
-    char head[64];
-
-    (void)snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter != '\0' ? '-' : ' ',
-                   option->letter != '\0' ? option->letter : ' ',
-                   option->letter != '\0' ? ',' : ' ', option->name,
-                   option->argument != NULL ? " " : "",
-                   option->argument != NULL ? option->argument : "");
-    if (strlen(head) < USAGE_WIDTH)
-        printf("%-*s %s\n", USAGE_WIDTH, head, option->help);
-    else
-        printf("%s\n%*s %s\n", head, USAGE_WIDTH, "", option->help);
-}
-
-static void print_help(const struct cli_command *command, const struct cli_option *options)
-{
-    printf("usage: holdfast %s %s\n\n", command->name, command->arguments);
-    printf("%c%s.\n\noptions:\n", toupper((unsigned char)command->summary[0]),
-           command->summary + 1);
-    for (; options->name != NULL; options++)
-        print_option(options);
-    print_option(&help_option);
-    printf("\nSee \"man holdfast-%.*s\" for more.\n", (int)strcspn(command->name, " "),
-           command->name);
+    return letter == cli_help_option.letter ? &cli_help_option : NULL;
 }

@@ -7,7 +7,8 @@ commands=$(holdfast help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
 check 'there are commands' [ "$(printf '%s\n' "$commands" | wc -l)" -ge 9 ]
 
 options_of() { # the long options that --help shows
-    holdfast "$1" --help | sed -n 's/^  .. *,\{0,1\} *--\([a-z-]*\).*/\1/p'
+    # shellcheck disable=SC2086 # two words, of a command below another
+    holdfast $1 --help | sed -n 's/^  .. *,\{0,1\} *--\([a-z-]*\).*/\1/p'
 }
 
 plain() { # FILE: a man page without its backslashes
@@ -45,6 +46,21 @@ for command in $commands; do
     check "holdfast(1) names $command" grep -q "^\.BR holdfast\\\\-$command (1)" "$root/man/holdfast.1"
 done
 
+# What has commands of its own shows the options of all of them, and the same option in the same words.
+text_of() { # OPTION : of every command, without what it is said of
+    local command
+    for command in $commands; do
+        holdfast "$command" --help | sed -n "s/^  *--$1  *\(.*: \)\{0,1\}//p"
+    done
+}
+for command in fence idem outbox; do
+    words=$(holdfast "$command" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+    check "$command has commands" test -n "$words"
+    is "$(options_of "$command" | sort -u)" "$(for word in $words; do options_of "$command $word"; done | sort -u)" \
+        "$command --help has the options of them all"
+done
+is "$(text_of json | sort -u)" 'print JSON' '--json says the same everywhere'
+
 # Nothing is described that is not there.
 is "$(cd "$root/man" && printf '%s\n' holdfast-*.1 | sed 's/holdfast-//; s/[.]1$//')" \
     "$(printf '%s\n' "$commands" | LC_ALL=C sort)" 'a page for each command, and no other'
@@ -80,7 +96,7 @@ is "$(fish_offers 'holdfast ' | sort)" "$(printf '%s\n' "$commands" | sort)" 'fi
 is "$(sed -n "/commands=(/,/)/s/^ *'\([a-z]*\):.*/\1/p" "$root/completion/_holdfast")" "$commands" \
     'zsh knows every command'
 for command in $commands; do
-    wanted=$(options_of "$command" | sed 's/^/--/' | sort)
+    wanted=$(options_of "$command" | sed 's/^/--/' | sort -u)
     is "$(bash_offers "holdfast $command --" | sort)" "$wanted" "bash offers every option of $command"
     is "$(fish_offers "holdfast $command --" | sort)" "$wanted" "fish offers every option of $command"
     line=$(awk -v start="^ *${command})" '$0 ~ start { on = 1 } on { print } on && /;;/ { exit }' \

@@ -26,6 +26,19 @@ refused 64 "unknown command \"xyzzy\"" 'a command like no other'
 check 'no wild guess for it' not contains "$err" 'did you mean'
 run holdfast help lst
 refused 64 "did you mean \"list\"?" 'a slip in help'
+run holdfast fence wirte
+refused 64 "unknown fence command \"wirte\"; did you mean \"write\"?" 'a slip in a command below another'
+run holdfast outbox rly
+refused 64 "did you mean \"relay\"?" 'of outbox, too'
+run holdfast idem sqll
+refused 64 "did you mean \"sql\"?" 'and of idem'
+run holdfast outbox 'redis://me:s3cret@h'
+refused 64 "\"holdfast help outbox\" lists them" 'one like no other'
+check 'its password is not repeated' not contains "$err" s3cret
+run holdfast outbox --jsno
+refused 64 'unknown option' 'an option instead of it'
+run holdfast idem
+refused 64 'subcommand is missing' 'none'
 run holdfast --stroe x list
 refused 64 "did you mean \"--store\"?" 'a slip in a global option'
 run holdfast list --jsno

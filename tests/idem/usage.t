@@ -12,7 +12,7 @@ refuses() { # DESCRIPTION PATTERN ARGUMENT...
     like "$err" "$pattern" "$what: clearly"
 }
 
-refuses 'no command' 'holdfast idem sql'
+refuses 'no command' 'holdfast idem --help'
 refuses 'another command' 'unknown idem command "relay"' relay
 refuses 'no dialect' 'dialect is required' sql
 refuses 'an unknown dialect' 'oracle' sql --dialect oracle

@@ -12,7 +12,7 @@ refuses() { # DESCRIPTION PATTERN ARGUMENT...
     like "$err" "$pattern" "$what: clearly"
 }
 
-refuses 'no command' 'sql, relay, list, retry or drop'
+refuses 'no command' 'holdfast outbox --help'
 refuses 'another command' 'unknown outbox command "push"' push
 refuses 'no dialect' 'dialect is required' sql
 refuses 'an unknown dialect' 'oracle' sql --dialect oracle

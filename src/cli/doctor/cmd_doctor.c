@@ -49,13 +49,12 @@ static int read_options(struct doctor *doctor, int argc, char **argv, bool *go_o
         {0, "for", CLI_CHOICE, "WHAT", "what the lock is for: efficiency or correctness", purposes,
          &doctor->purpose, NULL},
         AUDIT_FENCE_OPTIONS(&doctor->fences),
-        {0, "ttl", CLI_DURATION, "DURATION", "ttl of the leases in question; default: 30s", NULL,
+        {0, "ttl", CLI_DURATION, "DURATION", "how long a lease lasts; default: 30s", NULL,
          &doctor->ttl_ms, &doctor->ttl_given},
         {0, "grace", CLI_DURATION, "DURATION",
          "grace of the jobs; default: 5s, at most a third of the ttl", NULL, &doctor->grace_ms,
          &doctor->grace_given},
-        {0, "json", CLI_FLAG, NULL, "print JSON, with facts and verdicts apart", NULL,
-         &doctor->json, NULL},
+        CLI_JSON_OPTION(&doctor->json),
         {.name = NULL}};
     const char *operand;
     int parsed = cli_parse_operand(&command_doctor, options, argc, argv, &operand);

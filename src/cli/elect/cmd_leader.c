@@ -47,12 +47,9 @@ static int leader_main(const struct cli_context *context, int argc, char **argv)
                                           .kind = CLI_FLAG,
                                           .target = &request.watch,
                                           .help = "keep going, and print each change"},
-                                         {.name = "json",
-                                          .kind = CLI_FLAG,
-                                          .target = &request.json,
-                                          .help = "print JSON, an object on each line"},
+                                         CLI_JSON_OPTION(&request.json),
                                          {.name = NULL}};
-    const struct cli_command *command = cli_find("leader");
+    const struct cli_command *command = &command_leader;
     int parsed = cli_parse_operand(command, options, argc, argv, &request.name);
 
     if (parsed < 0)

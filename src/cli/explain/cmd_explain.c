@@ -129,13 +129,12 @@ static int explain_main(const struct cli_context *context, int argc, char **argv
 {
     struct request request = {.json = false};
     bool watching = false;
-    const struct cli_option options[] = {
-        {.name = "watch",
-         .kind = CLI_FLAG,
-         .target = &watching,
-         .help = "keep going, and tell it again each time something changes"},
-        {.name = "json", .kind = CLI_FLAG, .target = &request.json, .help = "print a JSON object"},
-        {.name = NULL}};
+    const struct cli_option options[] = {{.name = "watch",
+                                          .kind = CLI_FLAG,
+                                          .target = &watching,
+                                          .help = "keep going, and print each change"},
+                                         CLI_JSON_OPTION(&request.json),
+                                         {.name = NULL}};
     const struct cli_command *command = &command_explain;
     int parsed = cli_parse_operand(command, options, argc, argv, &request.name);
     int exit_code = 0;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CHECK = 9, TEXT_SIZE = 512 }; /* CHECK: its place in fence_commands */
+enum { TEXT_SIZE = 512 };
 
 struct options {
     char db[CLI_URL_SIZE];
@@ -190,20 +190,17 @@ static int check(const struct cli_context *context, const struct options *option
     return exit_code != 0 ? exit_code : fence_inspect(&target, words, report);
 }
 
-int fence_check(const struct cli_context *context, int argc, char **argv)
+static int check_main(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = &fence_commands[CHECK];
+    const struct cli_command *command = &command_fence_check;
     struct fence_words words = {.count = 0};
     struct fence_report report = {.json = false};
     struct options said = {.has_db = false};
     const struct cli_option options[] = {
-        {0, "db", CLI_URL, "URL", "the database: postgres:, sqlite: or mariadb:", NULL, said.db,
-         &said.has_db},
-        {0, "table", CLI_TEXT, "T", "its table", NULL, &said.table, NULL},
-        {0, "schema", CLI_TEXT, "S", "the table's schema (postgres)", NULL, &said.schema, NULL},
-        {0, "issuer", CLI_TEXT, "TEXT", "whose tokens follow; default: the store of the locks",
-         NULL, &words.issuer, NULL},
-        {0, "json", CLI_FLAG, NULL, "as JSON", NULL, &report.json, NULL},
+        CLI_DB_OPTION(said.db, &said.has_db),
+        FENCE_TABLE_OPTIONS(&said.table, &said.schema),
+        {0, "issuer", CLI_TEXT, "TEXT", FENCE_ISSUER_HELP, NULL, &words.issuer, NULL},
+        CLI_JSON_OPTION(&report.json),
         {.name = NULL}};
     int over = fence_parse(command, options, argc, argv, &words);
     int exit_code;
@@ -224,3 +221,7 @@ int fence_check(const struct cli_context *context, int argc, char **argv)
         return EXIT_HF_UNAVAILABLE;
     return exit_code != 0 ? exit_code : report.problems > 0 ? EXIT_HF_NO : 0;
 }
+
+const struct cli_command command_fence_check = {"fence check",
+                                                "[options] --db URL --table T | FILE | URL KEY",
+                                                "tell whether a fence is whole", check_main};

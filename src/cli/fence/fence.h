@@ -29,11 +29,33 @@ struct fence_words {
 int fence_parse(const struct cli_command *command, const struct cli_option *options, int argc,
                 char **argv, struct fence_words *words);
 
-/* Its line in the table of a command. */
-#define FENCE_LOCK_OPTION(words)                                                                   \
+/* Lines of the tables of commands. */
+#define FENCE_ISSUER_HELP "issuer of the tokens; default: the store of the locks"
+#define FENCE_TOKEN_OPTIONS(words)                                                                 \
+    {'t',                                                                                          \
+     "token",                                                                                      \
+     CLI_NUMBER,                                                                                   \
+     "N",                                                                                          \
+     "the fencing token; default: $HOLDFAST_TOKEN",                                                \
+     NULL,                                                                                         \
+     &(words)->token,                                                                              \
+     &(words)->token_given},                                                                       \
+        {0,                                                                                        \
+         "lock",                                                                                   \
+         CLI_TEXT,                                                                                 \
+         "NAME",                                                                                   \
+         "use the token of this lock, where several are held",                                     \
+         NULL,                                                                                     \
+         &(words)->lock,                                                                           \
+         NULL},                                                                                    \
     {                                                                                              \
-        0, "lock", CLI_TEXT, "NAME", "use the token of this lock, where several are held", NULL,   \
-            &(words)->lock, NULL                                                                   \
+        0, "issuer", CLI_TEXT, "TEXT", FENCE_ISSUER_HELP, NULL, &(words)->issuer, NULL             \
+    }
+#define FENCE_TABLE_OPTIONS(table, schema)                                                         \
+    {0,    "table", CLI_TEXT, "T", "the table, as it is called: quoting is done here",             \
+     NULL, table,   NULL},                                                                         \
+    {                                                                                              \
+        0, "schema", CLI_TEXT, "S", "its schema (postgres)", NULL, schema, NULL                    \
     }
 
 /* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN, or the lock's in
@@ -91,15 +113,14 @@ int fence_inspect(const struct fence_target *target, const struct fence_words *i
 int fence_inspect_table(const struct fence_target *target, const struct fence_words *issuer,
                         struct fence_report *report);
 
-/* Sub-commands that live in files of their own. */
-int fence_check(const struct cli_context *context, int argc, char **argv);
-int fence_sql(const struct cli_context *context, int argc, char **argv);
-int fence_set(const struct cli_context *context, int argc, char **argv);
-int fence_del(const struct cli_context *context, int argc, char **argv);
-int fence_script(const struct cli_context *context, int argc, char **argv);
+/* The commands, in the order of the overview: file.c, key.c, sql.c, check.c */
+#define FENCE_COMMANDS(each)                                                                       \
+    each(sql) each(set) each(del) each(script) each(write) each(append) each(enter) each(reset)    \
+        each(show) each(check)
+#define FENCE_DECLARE(name) extern const struct cli_command command_fence_##name;
+FENCE_COMMANDS(FENCE_DECLARE)
+#undef FENCE_DECLARE
 /* enter and reset, when the resource is a key: two operands, URL and KEY. */
 int fence_key(const struct fence_words *words, enum hf_fence_op op, const char *reason);
-
-extern const struct cli_command fence_commands[];
 
 #endif /* HF_CLI_FENCE_H */

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { SET = 1, DEL = 2, SCRIPT = 3 }; /* places in fence_commands */
-
 static int send_request(const char *url, struct hf_fence_request *request)
 {
     struct cli_context context = {.store_url = url};
@@ -29,18 +27,13 @@ static int change_key(const struct cli_command *command, const struct cli_contex
     int64_t ttl_ms = 0;
     char *value = NULL;
     int exit_code;
-    const struct cli_option options[] = {
-        {'t', "token", CLI_NUMBER, "N", "the fencing token; default: $HOLDFAST_TOKEN", NULL,
-         &words.token, &words.token_given},
-        FENCE_LOCK_OPTION(&words),
-        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store of the locks", NULL,
-         &words.issuer, NULL},
-        {.name = op == HF_FENCE_SET ? "ttl" : NULL,
-         .kind = CLI_DURATION,
-         .argument = "DURATION",
-         .help = "the key expires after it; default: never",
-         .target = &ttl_ms},
-        {.name = NULL}};
+    const struct cli_option options[] = {FENCE_TOKEN_OPTIONS(&words),
+                                         {.name = op == HF_FENCE_SET ? "ttl" : NULL,
+                                          .kind = CLI_DURATION,
+                                          .argument = "DURATION",
+                                          .help = "the key expires after it; default: never",
+                                          .target = &ttl_ms},
+                                         {.name = NULL}};
     int over = fence_parse(command, options, argc, argv, &words);
 
     if (over != 0)
@@ -67,15 +60,21 @@ static int change_key(const struct cli_command *command, const struct cli_contex
     return exit_code;
 }
 
-int fence_set(const struct cli_context *context, int argc, char **argv)
+static int set_main(const struct cli_context *context, int argc, char **argv)
 {
-    return change_key(&fence_commands[SET], context, argc, argv, HF_FENCE_SET);
+    return change_key(&command_fence_set, context, argc, argv, HF_FENCE_SET);
 }
 
-int fence_del(const struct cli_context *context, int argc, char **argv)
+const struct cli_command command_fence_set = {"fence set", "[options] URL KEY",
+                                              "set a fenced key to what is on stdin", set_main};
+
+static int del_main(const struct cli_context *context, int argc, char **argv)
 {
-    return change_key(&fence_commands[DEL], context, argc, argv, HF_FENCE_DEL);
+    return change_key(&command_fence_del, context, argc, argv, HF_FENCE_DEL);
 }
+
+const struct cli_command command_fence_del = {"fence del", "[options] URL KEY",
+                                              "delete a fenced key", del_main};
 
 int fence_key(const struct fence_words *words, enum hf_fence_op op, const char *reason)
 {
@@ -90,17 +89,20 @@ int fence_key(const struct fence_words *words, enum hf_fence_op op, const char *
     return send_request(words->operands[0], &request);
 }
 
-int fence_script(const struct cli_context *context, int argc, char **argv)
+static int script_main(const struct cli_context *context, int argc, char **argv)
 {
     static const struct cli_option options[] = {{.name = NULL}};
     struct fence_words words = {.count = 0};
-    int over = fence_parse(&fence_commands[SCRIPT], options, argc, argv, &words);
+    int over = fence_parse(&command_fence_script, options, argc, argv, &words);
 
     (void)context;
     if (over != 0)
         return over - 1;
     if (words.count > 0)
-        return cli_one_too_many(&fence_commands[SCRIPT], words.operands[0]);
+        return cli_one_too_many(&command_fence_script, words.operands[0]);
     fputs(hf_fence_script(), stdout);
     return fflush(stdout) == 0 ? 0 : EXIT_HF_UNAVAILABLE;
 }
+
+const struct cli_command command_fence_script = {
+    "fence script", "", "print the Redis script, for other clients", script_main};

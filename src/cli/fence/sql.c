@@ -2,9 +2,9 @@
 #include "cli/fence/fence.h"
 #include "cli/migration.h"
 
-int fence_sql(const struct cli_context *context, int argc, char **argv)
+static int sql_main(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = &fence_commands[0];
+    const struct cli_command *command = &command_fence_sql;
     struct fence_words words = {.count = 0};
     struct hf_fence_sql what = {.size = sizeof what};
     struct cli_migration how = {.no_transaction = false};
@@ -13,24 +13,17 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
     struct hf_error err;
     char *text;
     const struct cli_option options[] = {
-        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects, &dialect,
-         &dialect_given},
-        {0, "table", CLI_TEXT, "T", "the table, as it is called: quoting is done here", NULL,
-         &what.table, NULL},
-        {0, "schema", CLI_TEXT, "S", "its schema (postgres)", NULL, &what.schema, NULL},
+        CLI_DIALECT_OPTION(&dialect, &dialect_given),
+        FENCE_TABLE_OPTIONS(&what.table, &what.schema),
         {0, "resource", CLI_TEXT, "R", "its name in enter(); default: the table's", NULL,
          &what.resource, NULL},
         {0, "key-column", CLI_TEXT, "C", "fence per key: one lock per value of this column", NULL,
          &what.key_column, NULL},
-        {0, "per-row", CLI_FLAG, NULL, "a column fence_token instead; guards UPDATE only", NULL,
+        {0, "per-row", CLI_FLAG, NULL, "add a column fence_token instead; guards UPDATE only", NULL,
          &what.per_row, NULL},
-        {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &what.down, NULL},
+        CLI_MIGRATION_OPTIONS(&how, &what.down),
         {0, "last", CLI_FLAG, NULL, "with --down: remove what fenced tables share, too", NULL,
          &what.last, NULL},
-        {0, "no-transaction", CLI_FLAG, NULL, "no BEGIN and COMMIT: the tool has its own", NULL,
-         &how.no_transaction, NULL},
-        {0, "statements", CLI_CHOICE, "FORM", "text, or json: one statement per item",
-         cli_statements, &how.statements, NULL},
         {.name = NULL}};
     int over = fence_parse(command, options, argc, argv, &words);
 
@@ -49,3 +42,6 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
         return cli_fail(&err);
     return cli_print_migration(&how, text);
 }
+
+const struct cli_command command_fence_sql = {"fence sql", "--dialect D --table T [options]",
+                                              "print the migration that fences a table", sql_main};

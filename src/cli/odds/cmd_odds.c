@@ -73,7 +73,7 @@ static int odds_main(const struct cli_context *context, int argc, char **argv)
 {
     struct words words = {.seed = SEED_DEFAULT};
     const struct cli_option options[] = {
-        {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts", NULL, &words.ttl_ms,
+        {0, "ttl", CLI_DURATION, "DURATION", "how long a lease lasts", NULL, &words.ttl_ms,
          &words.ttl_given},
         {0, "pause", CLI_TEXT, "SHARE", "operations paused for longer than that: 1e-4, 0.01%", NULL,
          &words.pause, NULL},
@@ -81,9 +81,9 @@ static int odds_main(const struct cli_context *context, int argc, char **argv)
          NULL},
         {0, "tail", CLI_TEXT, "POWER", "how fast longer pauses get rarer; default: 1.5", NULL,
          &words.tail, NULL},
-        {0, "seed", CLI_NUMBER, "NUMBER", "of the simulation; default: 1", NULL, &words.seed, NULL},
+        {0, "seed", CLI_NUMBER, "N", "of the simulation; default: 1", NULL, &words.seed, NULL},
         {0, "svg", CLI_TEXT, "FILE", "also draw it", NULL, &words.svg, NULL},
-        {0, "json", CLI_FLAG, NULL, "print one JSON object", NULL, &words.json, NULL},
+        CLI_JSON_OPTION(&words.json),
         {.name = NULL}};
     int first = cli_parse(&command_odds, options, argc, argv, NULL);
     struct odds_question question = {.seed = 0};

@@ -37,7 +37,7 @@ static int read_request(struct job *job, int argc, char **argv, bool *go_on);
 static int check_request(struct job *job);
 static int relay_in_job(struct job *job, int *die_of);
 
-int outbox_relay(const struct cli_context *context, int argc, char **argv)
+static int relay_main(const struct cli_context *context, int argc, char **argv)
 {
     struct job *job = calloc(1, sizeof *job);
     bool go_on = false;
@@ -63,9 +63,13 @@ int outbox_relay(const struct cli_context *context, int argc, char **argv)
     return die_of != 0 ? cli_die_of(die_of) : exit_code;
 }
 
+const struct cli_command command_outbox_relay = {
+    "outbox relay", "--db URL [options] (-- CMD [ARG...] | --http URL)", "send what is in it",
+    relay_main};
+
 static int read_request(struct job *job, int argc, char **argv, bool *go_on)
 {
-    const struct cli_command *command = &outbox_commands[OUTBOX_RELAY];
+    const struct cli_command *command = &command_outbox_relay;
     struct relay_options *options = &job->options;
     const struct cli_option table[] = {
         OUTBOX_DB_OPTIONS(&job->relay.db, &options->schema),
@@ -109,7 +113,7 @@ static int read_request(struct job *job, int argc, char **argv, bool *go_on)
 
 static int check_numbers(const struct relay_options *options)
 {
-    const struct cli_command *command = &outbox_commands[OUTBOX_RELAY];
+    const struct cli_command *command = &command_outbox_relay;
 
     if (options->parallel < 1 || options->parallel > RELAY_PARALLEL_MAX)
         return cli_usage_error(command, "--parallel: 1 to %d", RELAY_PARALLEL_MAX);
@@ -126,7 +130,7 @@ static int check_numbers(const struct relay_options *options)
 
 static int check_request(struct job *job)
 {
-    const struct cli_command *command = &outbox_commands[OUTBOX_RELAY];
+    const struct cli_command *command = &command_outbox_relay;
     struct relay_options *options = &job->options;
     char lock[sizeof job->lock + 8];
     int bad = check_numbers(options);

@@ -66,27 +66,17 @@ enum hf_status outbox_db_run(struct outbox_db *db, const char *sql, struct hf_er
 enum hf_status outbox_db_end(struct outbox_db *db, enum hf_status status, struct hf_error *err);
 
 /* The options that name it. */
+#define OUTBOX_SCHEMA_HELP "its schema (postgres); default: holdfast_outbox"
 #define OUTBOX_DB_OPTIONS(db, schema)                                                              \
+    CLI_DB_OPTION((db)->url, NULL),                                                                \
     {                                                                                              \
-        0,                                                                                         \
-        "db",                                                                                      \
-        CLI_URL,                                                                                   \
-        "URL",                                                                                     \
-        "the database: postgres://..., mariadb://... or sqlite:PATH",                              \
-        NULL,                                                                                      \
-        (db)->url,                                                                                 \
-        NULL},                                                                                     \
-    {                                                                                              \
-        0, "schema", CLI_TEXT, "S", "where the outbox is (postgres); default: holdfast_outbox",    \
-            NULL, schema, NULL                                                                     \
+        0, "schema", CLI_TEXT, "S", OUTBOX_SCHEMA_HELP, NULL, schema, NULL                         \
     }
 
-/* The commands; sql is in cmd_outbox.c. */
-extern const struct cli_command outbox_commands[];
-enum { OUTBOX_SQL, OUTBOX_RELAY, OUTBOX_LIST, OUTBOX_RETRY, OUTBOX_DROP };
-int outbox_relay(const struct cli_context *context, int argc, char **argv);
-int outbox_list(const struct cli_context *context, int argc, char **argv);
-int outbox_retry(const struct cli_context *context, int argc, char **argv);
-int outbox_drop(const struct cli_context *context, int argc, char **argv);
+/* The commands, in the order of the overview: cmd_outbox.c, cmd_relay.c, people.c */
+#define OUTBOX_COMMANDS(each) each(sql) each(relay) each(list) each(retry) each(drop)
+#define OUTBOX_DECLARE(name)  extern const struct cli_command command_outbox_##name;
+OUTBOX_COMMANDS(OUTBOX_DECLARE)
+#undef OUTBOX_DECLARE
 
 #endif /* HF_CLI_OUTBOX_OUTBOX_H */

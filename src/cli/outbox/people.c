@@ -69,9 +69,9 @@ static int open_database(const struct cli_command *command, struct outbox_db *db
     return 0;
 }
 
-int outbox_list(const struct cli_context *context, int argc, char **argv)
+static int list_main(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = &outbox_commands[OUTBOX_LIST];
+    const struct cli_command *command = &command_outbox_list;
     struct outbox_db db = {.link = NULL};
     struct listing listing = {.json = false};
     struct outbox_answer answer = {.row = print_row, .data = &listing};
@@ -79,9 +79,7 @@ int outbox_list(const struct cli_context *context, int argc, char **argv)
     const char *operand;
     struct hf_error err;
     const struct cli_option options[] = {
-        OUTBOX_DB_OPTIONS(&db, &schema),
-        {0, "json", CLI_FLAG, NULL, "as JSON", NULL, &listing.json, NULL},
-        {.name = NULL}};
+        OUTBOX_DB_OPTIONS(&db, &schema), CLI_JSON_OPTION(&listing.json), {.name = NULL}};
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
     int exit_code;
 
@@ -103,6 +101,9 @@ int outbox_list(const struct cli_context *context, int argc, char **argv)
     outbox_db_release(&db);
     return exit_code;
 }
+
+const struct cli_command command_outbox_list = {"outbox list", "--db URL [options]",
+                                                "show what failed, and what is dead", list_main};
 
 struct found {
     char id[24];
@@ -169,10 +170,9 @@ static enum hf_status decide(struct decision *what, struct hf_error *err)
     return outbox_db_end(db, status, err);
 }
 
-static int decide_main(int which, const char *word, int argc, char **argv)
+static int decide_main(const struct cli_command *command, int argc, char **argv)
 {
-    const struct cli_command *command = &outbox_commands[which];
-    struct decision what = {.word = word};
+    struct decision what = {.word = cli_last_word(command)};
     char reason[REASON_MAX];
     struct hf_error err;
     const struct cli_option options[] = {
@@ -201,14 +201,21 @@ static int decide_main(int which, const char *word, int argc, char **argv)
     return exit_code;
 }
 
-int outbox_retry(const struct cli_context *context, int argc, char **argv)
+static int retry_main(const struct cli_context *context, int argc, char **argv)
 {
     (void)context;
-    return decide_main(OUTBOX_RETRY, "retry", argc, argv);
+    return decide_main(&command_outbox_retry, argc, argv);
 }
 
-int outbox_drop(const struct cli_context *context, int argc, char **argv)
+const struct cli_command command_outbox_retry = {"outbox retry", "--db URL --reason TEXT UID",
+                                                 "retry a message that failed, or is dead",
+                                                 retry_main};
+
+static int drop_main(const struct cli_context *context, int argc, char **argv)
 {
     (void)context;
-    return decide_main(OUTBOX_DROP, "drop", argc, argv);
+    return decide_main(&command_outbox_drop, argc, argv);
 }
+
+const struct cli_command command_outbox_drop = {"outbox drop", "--db URL --reason TEXT UID",
+                                                "give up on a message", drop_main};

@@ -203,14 +203,14 @@ static int torture_main(const struct cli_context *context, int argc, char **argv
         {0, "kill", CLI_FLAG, NULL, "kill workers", NULL, &words.faults[TORTURE_KILL], NULL},
         {0, "cut", CLI_FLAG, NULL, "cut holders off from the store; default: all three", NULL,
          &words.faults[TORTURE_CUT], NULL},
-        {0, "ttl", CLI_DURATION, "DURATION", "of the leases; default: 2s, or what the store grants",
-         NULL, &words.ttl_ms, &words.ttl_given},
-        {0, "workers", CLI_NUMBER, "NUMBER", "from 2 to 32; default: 8", NULL, &words.workers,
-         NULL},
-        {0, "seed", CLI_NUMBER, "NUMBER", "of what happens to whom; default: random", NULL,
-         &words.seed, &words.seed_given},
-        {0, "svg", CLI_TEXT, "FILE", "also draw what happened", NULL, &words.svg, NULL},
-        {0, "json", CLI_FLAG, NULL, "print one JSON object", NULL, &words.json, NULL},
+        {0, "ttl", CLI_DURATION, "DURATION",
+         "how long a lease lasts; default: 2s, or what the store grants", NULL, &words.ttl_ms,
+         &words.ttl_given},
+        {0, "workers", CLI_NUMBER, "N", "from 2 to 32; default: 8", NULL, &words.workers, NULL},
+        {0, "seed", CLI_NUMBER, "N", "of what happens to whom; default: random", NULL, &words.seed,
+         &words.seed_given},
+        {0, "svg", CLI_TEXT, "FILE", "also draw it", NULL, &words.svg, NULL},
+        CLI_JSON_OPTION(&words.json),
         {.name = NULL}};
     int first = cli_parse(&command_torture, options, argc, argv, NULL);
     struct torture_plan plan = {.stop_fd = -1};

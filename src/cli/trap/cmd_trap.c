@@ -193,9 +193,9 @@ static int trap_main(const struct cli_context *context, int argc, char **argv)
         {0, "store", CLI_URL, "URL", "the store to try it on; default: as for all commands", NULL,
          own_url, &has_url},
         {0, "ttl", CLI_DURATION, "DURATION",
-         "ttl of the workers' leases; default: 1s, or what the store grants", NULL, &stage.ttl_ms,
+         "how long a lease lasts; default: 1s, or what the store grants", NULL, &stage.ttl_ms,
          &ttl_given},
-        {0, "svg", CLI_TEXT, "FILE", "also draw what happened", NULL, &path, NULL},
+        {0, "svg", CLI_TEXT, "FILE", "also draw it", NULL, &path, NULL},
         {.name = NULL}};
     int first = cli_parse(command, options, argc, argv, NULL);
     int exit_code;
