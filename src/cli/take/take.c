@@ -5,7 +5,7 @@
 #include "cli/take/take.h"
 
 #include "base/base.h"
-#include "base/patience.h"
+#include "client/client.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 
 enum { HOST_MAX = 64, COMMAND_MAX = 31 };
 
-static void begin_limit(struct take *take, int64_t wait_ms);
 static bool goes_on(const struct take *take, enum hf_status status);
 
 /* Once for each kind of trouble. */
@@ -38,7 +37,8 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
 
     take->url = url;
     take_describe(take, take->shown_label, sizeof take->shown_label);
-    begin_limit(take, wait_ms);
+    take->wait_ms = wait_ms;
+    take->until_ns = hf__wait_begin(wait_ms).until_ns;
     take_startup_begin(&startup, take->signal_fd, take->last_words);
     status = hf_open_waiting(url, &options, &take->store, err);
     if (status == HF_OK && err->text[0] != '\0')
@@ -50,36 +50,13 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     return status;
 }
 
-static void begin_limit(struct take *take, int64_t wait_ms)
-{
-    take->wait_ms = wait_ms;
-    take->until_ns = HF_NEVER;
-    if (wait_ms == 0)
-        take->until_ns = 0;
-    else if (wait_ms > 0)
-        take->until_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(wait_ms));
-}
-
 bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
                    enum hf_status *status, struct hf_error *err)
 {
-    const struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = take->signal_fd};
-    const struct hf__wait_answer answer = {
-        .status = *status, .retry_after_ms = err->retry_after_ms, .asked_ns = asked_ns};
-    uint32_t dice;
-    struct hf__wait_step step;
+    const struct hf_open_options waiting = {
+        .cancel_fd = take->signal_fd, .on_trouble = opening_trouble, .data = take};
 
-    if (!hf__wait_may_pass(*status))
-        return false;
-    hf__random(&dice, sizeof dice);
-    step = hf__wait_answered(wait, &answer, hf__now_ns(), dice);
-    if (step.next == HF__WAIT_RETURN)
-        return false;
-    opening_trouble(err, take);
-    if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
-        return true;
-    *status = HF_CANCELLED;
-    return false;
+    return hf__wait_go_on(wait, &waiting, asked_ns, status, err);
 }
 
 static void trouble(const struct hf_error *why, void *data)
@@ -154,12 +131,9 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
     *out = take->taken > 0 ? take->leases[0] : NULL;
     if (!goes_on(take, status))
         return status;
-    options->wait_ms = -1;
-    if (take->until_ns != HF_NEVER) {
-        options->wait_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
-        if (options->wait_ms <= 0)
-            return status;
-    }
+    options->wait_ms = hf__wait_left_ms(take->until_ns);
+    if (options->wait_ms == 0)
+        return status;
     if (take->on_wait)
         take->on_wait(take, err);
     take_tell_begin(take);
