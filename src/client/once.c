@@ -104,15 +104,8 @@ static enum hf_status look(struct hf_once *once, struct hf_error *err)
     const struct hf_open_options waiting = {.cancel_fd = once->options.cancel_fd,
                                             .on_trouble = once->options.on_trouble,
                                             .data = once->options.data};
-    enum hf_status status;
-    struct hf__wait wait;
-    int64_t asked_ns;
+    enum hf_status status = hf__once_look_waiting(&once->work, once->until_ns, &waiting, err);
 
-    hf__wait_init(&wait, once->until_ns);
-    do {
-        asked_ns = hf__now_ns();
-        status = hf__once_look(&once->work, err);
-    } while (hf__wait_go_on(&wait, &waiting, asked_ns, &status, err));
     return status == HF_CANCELLED ? cancelled(once, err) : status;
 }
 

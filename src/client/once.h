@@ -81,6 +81,9 @@ enum hf_status hf__once_get(struct hf_store *store, const char *name, const char
 void hf__once_slot_key(char out[HF__ONCE_KEY_SIZE], const char *slot);
 /* Reads the record of the slot that was meant when we were started. Does not wait. */
 enum hf_status hf__once_look(struct hf__once_work *work, struct hf_error *err);
+/* The same, and waits for the store until until_ns, as hf__wait_go_on does. */
+enum hf_status hf__once_look_waiting(struct hf__once_work *work, int64_t until_ns,
+                                     const struct hf_open_options *waiting, struct hf_error *err);
 /* The warning that machines a little apart mean different slots, once; false: there is no need for
  * it. */
 bool hf__once_edge(struct hf__once_work *work, char *out, size_t size);

@@ -3,6 +3,7 @@
  * The slot comes from the store's clock, which comes with the answer. So the first question is
  * about the slot that our own clock means; only if the store's means another is a second asked. */
 #include "base/base.h"
+#include "client/client.h"
 #include "client/once.h"
 
 #include <holdfast/record.h>
@@ -132,6 +133,21 @@ enum hf_status hf__once_look(struct hf__once_work *work, struct hf_error *err)
         work->failed_before = work->found.record.token;
     work->looked = true;
     return HF_OK;
+}
+
+enum hf_status hf__once_look_waiting(struct hf__once_work *work, int64_t until_ns,
+                                     const struct hf_open_options *waiting, struct hf_error *err)
+{
+    struct hf__wait wait;
+    enum hf_status status;
+    int64_t asked_ns;
+
+    hf__wait_init(&wait, until_ns);
+    do {
+        asked_ns = hf__now_ns();
+        status = hf__once_look(work, err);
+    } while (hf__wait_go_on(&wait, waiting, asked_ns, &status, err));
+    return status;
 }
 
 enum hf_status hf__once_same_settings(const struct hf__once_work *work,

@@ -6,6 +6,7 @@
 #include "cli/run/job.h"
 
 #include "base/base.h"
+#include "core/wait.h"
 #include "core/elect.h"
 
 #include <holdfast/elect.h>

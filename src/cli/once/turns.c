@@ -109,18 +109,12 @@ static void look_first(struct once *once)
 static enum hf_status look(struct once *once, struct hf_error *err)
 {
     struct take *take = &once->job.take;
+    const struct hf_open_options waiting = take_waiting(take);
     char edge[ONCE_EDGE_SIZE];
-    struct hf__wait wait;
-    enum hf_status status;
-    int64_t asked_ns;
+    enum hf_status status = hf__once_look_waiting(&once->work, take->until_ns, &waiting, err);
 
-    hf__wait_init(&wait, take->until_ns);
-    do {
-        asked_ns = hf__now_ns();
-        status = hf__once_look(&once->work, err);
-        if (hf__once_edge(&once->work, edge, sizeof edge))
-            cli_stderr_say_now(once->job.writer, "warning: %s", edge);
-    } while (take_wait_out(take, &wait, asked_ns, &status, err));
+    if (hf__once_edge(&once->work, edge, sizeof edge))
+        cli_stderr_say_now(once->job.writer, "warning: %s", edge);
     take->trouble = HF_OK;
     return status;
 }

@@ -6,6 +6,7 @@
 #include "cli/run/at_least.h"
 
 #include "base/base.h"
+#include "core/wait.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

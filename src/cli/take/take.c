@@ -50,13 +50,10 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     return status;
 }
 
-bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
-                   enum hf_status *status, struct hf_error *err)
+struct hf_open_options take_waiting(struct take *take)
 {
-    const struct hf_open_options waiting = {
+    return (struct hf_open_options){
         .cancel_fd = take->signal_fd, .on_trouble = opening_trouble, .data = take};
-
-    return hf__wait_go_on(wait, &waiting, asked_ns, status, err);
 }
 
 static void trouble(const struct hf_error *why, void *data)

@@ -9,7 +9,6 @@
 #include "cli/cli.h"
 #include "cli/say/stderr.h"
 #include "cli/say/thread.h"
-#include "core/wait.h"
 
 #include <holdfast/several.h>
 #include <holdfast/store.h>
@@ -191,11 +190,9 @@ struct take {
 /* Opens the store; one that is down, or in quarantine, is asked again until the limit, which begins
  * now (wait_ms as in hf_acquire_options). */
 enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err);
-/* After another question to the store was answered so: true if it is to be asked again, now. What
- * may pass is said once, and paused for, within the limit. *status becomes HF_CANCELLED if a
- * signal came meanwhile. */
-bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
-                   enum hf_status *status, struct hf_error *err);
+/* How the answer to another question is waited for, as hf__wait_go_on has it: a signal ends the
+ * wait, and a trouble is said once. */
+struct hf_open_options take_waiting(struct take *take);
 /* Takes the lock, or the locks, and says meanwhile who we wait for. Of the options the caller sets
  * what kind of lease it is to be. *out: the lease, of several the first. take_end has to follow. */
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
