@@ -43,7 +43,7 @@ layers() { # FILE...
         src/senders/*/*) allowed=${file#src/} && allowed="base core senders ${allowed%/*}" ;;
         src/senders/*) allowed='base core client senders' ;;
         # What speaks, below what takes a lock, below what runs something under it.
-        src/cli/say/*) allowed='base cli cli/say' ;;
+        src/cli/say/*) allowed='base core cli cli/say' ;;
         src/cli/take/*) allowed='base core client cli cli/say cli/take' ;;
         src/cli/events/*) allowed='base cli cli/say cli/events' ;;
         src/cli/audit/*) allowed='base core cli cli/say cli/fence cli/audit' ;;

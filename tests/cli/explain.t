@@ -111,6 +111,8 @@ check 'and nothing else' says 'length == 2'
 check 'each as the schema says' fits_schema "$dir/live"
 kill -TERM "$watcher"
 { wait "$watcher"; } 2>/dev/null
+start bash -c "'$hf' explain --watch live 2>/dev/null | head -n 1 >$dir/one; echo over >$dir/over"
+check 'a reader that leaves ends it, though nothing changes any more' within 15 test -s "$dir/over"
 
 # Arguments and stores that make no sense.
 run holdfast explain

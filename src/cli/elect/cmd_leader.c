@@ -1,20 +1,17 @@
 /* cmd_leader.c - holdfast leader: who leads, since when, and where to find it. */
 #include "cli/cli.h"
+#include "cli/say/watch.h"
 
 #include "base/base.h"
-#include "core/wait.h"
 
 #include <holdfast/elect.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
-    LOOK_MS = 500, /* how often --watch looks */
+    WATCH_MS = 500, /* how often --watch asks */
     TIME_SIZE = 32
 };
 
@@ -43,12 +40,8 @@ static void print_json(const struct request *request, const struct sight *sight)
 static int leader_main(const struct cli_context *context, int argc, char **argv)
 {
     struct request request = {.context = context};
-    const struct cli_option options[] = {{.name = "watch",
-                                          .kind = CLI_FLAG,
-                                          .target = &request.watch,
-                                          .help = "keep going, and print each change"},
-                                         CLI_JSON_OPTION(&request.json),
-                                         {.name = NULL}};
+    const struct cli_option options[] = {
+        CLI_WATCH_OPTION(&request.watch), CLI_JSON_OPTION(&request.json), {.name = NULL}};
     const struct cli_command *command = &command_leader;
     int parsed = cli_parse_operand(command, options, argc, argv, &request.name);
 
@@ -88,66 +81,49 @@ static bool same(const struct sight *a, const struct sight *b)
            strcmp(a->address, b->address) == 0;
 }
 
-/* Looks once. A store that failed is opened again; and so is one in which nobody has led yet, for
- * it may not have been there when it was opened. */
-static enum hf_status look(const struct request *request, struct hf_store **store, bool *seen,
-                           struct sight *sight, struct hf_error *err)
-{
-    enum hf_status status = HF_OK;
+/* What --watch knows. */
+struct watched {
+    const struct request *request;
+    struct sight now;
+    struct sight last;
+    bool told;
+    bool seen; /* somebody has led */
+};
 
-    *sight = (struct sight){.leads = false};
-    if (*store == NULL)
-        status = hf_open_readonly(request->context->store_url, store, err);
-    if (status == HF_OK)
-        status = hf_leader(*store, request->name, copy_leader, sight, err);
-    *seen = *seen || sight->leads;
-    if (status == HF_OK && *seen)
-        return status;
-    hf_close(*store);
-    *store = NULL;
+static enum hf_status read_leader(struct hf_store *store, void *data, bool *there,
+                                  struct hf_error *err)
+{
+    struct watched *watched = data;
+    enum hf_status status;
+
+    watched->now = (struct sight){.leads = false};
+    status = hf_leader(store, watched->request->name, copy_leader, &watched->now, err);
+    watched->seen = watched->seen || watched->now.leads;
+    *there = watched->seen;
     return status;
 }
 
-/* False if whoever reads what we print has left: it may be long until there is something to print,
- * and a script waits for us. */
-static bool pause_for_reader(void)
+static void tell_change(void *data)
 {
-    const int64_t until_ns = hf__now_ns() + LOOK_MS * HF__NS_PER_MS;
-    struct pollfd reader = {.fd = STDOUT_FILENO}; /* events that come unasked: it is gone */
-    int64_t left_ns;
+    struct watched *watched = data;
 
-    while ((left_ns = until_ns - hf__now_ns()) > 0)
-        if (poll(&reader, 1, (int)(left_ns / HF__NS_PER_MS) + 1) > 0)
-            return false;
-    return true;
+    if (watched->told && same(&watched->now, &watched->last))
+        return;
+    print(watched->request, &watched->now);
+    watched->last = watched->now;
+    watched->told = true;
 }
 
-/* No answer is not a no: what was told last stands until there is one. */
 static int watch(const struct request *request)
 {
-    struct sight last = {.leads = false}, now;
-    struct hf_store *store = NULL;
-    struct hf_error err;
-    enum hf_status trouble = HF_OK;
-    bool told = false, seen = false;
+    struct watched watched = {.request = request};
+    const struct cli_watch watch = {.context = request->context,
+                                    .every_ms = WATCH_MS,
+                                    .read = read_leader,
+                                    .tell = tell_change,
+                                    .data = &watched};
 
-    do {
-        enum hf_status status = look(request, &store, &seen, &now, &err);
-
-        if (status != HF_OK && !hf__wait_may_pass(status))
-            return cli_fail(&err);
-        if (status != HF_OK && trouble != status)
-            cli_error("%s; still watching", cli_text_of(&err));
-        trouble = status;
-        if (status == HF_OK && (!told || !same(&now, &last))) {
-            print(request, &now);
-            (void)fflush(stdout);
-            last = now;
-            told = true;
-        }
-    } while (!ferror(stdout) && pause_for_reader());
-    hf_close(store);
-    return ferror(stdout) ? EXIT_HF_INTERNAL : cli_die_of(SIGPIPE);
+    return cli_watch(&watch);
 }
 
 static void copy_leader(const struct hf_leader *leader, void *data)

@@ -1,15 +1,15 @@
 /* cmd_explain.c - `holdfast explain`: the story of one lock, once or as long as somebody looks. */
 #include "cli/cli.h"
 #include "cli/explain/explain.h"
+#include "cli/say/watch.h"
 
 #include "base/base.h"
-#include "core/wait.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 1000 };
+enum { WATCH_MS = 1000 };
 #define CLEAR "\033[H\033[J" /* the terminal */
 
 /* What was asked for. */
@@ -19,8 +19,8 @@ struct request {
     bool live; /* a terminal: the story is painted anew each time */
 };
 
-/* A story whose gist is the same is not told again. */
-struct gist {
+/* A story whose summary is the same is not told again. */
+struct summary {
     bool held, broken;
     uint64_t token, waiters;
     enum hf__seems seems;
@@ -32,20 +32,20 @@ static int explain_main(const struct cli_context *context, int argc, char **argv
 const struct cli_command command_explain = {
     "explain", "[options] NAME", "tell the story of one lock, and what happens next", explain_main};
 
-static struct gist gist_of(const struct explain_story *story)
+static struct summary summary_of(const struct explain_story *story)
 {
-    struct gist gist = {.seems = story->explained.seems, .next = story->explained.next};
+    struct summary summary = {.seems = story->explained.seems, .next = story->explained.next};
 
     if (story->lock.text != NULL) {
-        gist.held = story->lock.info.held;
-        gist.broken = story->lock.info.revocation != NULL;
-        gist.token = story->lock.info.token;
-        gist.waiters = story->lock.info.waiters;
+        summary.held = story->lock.info.held;
+        summary.broken = story->lock.info.revocation != NULL;
+        summary.token = story->lock.info.token;
+        summary.waiters = story->lock.info.waiters;
     }
-    return gist;
+    return summary;
 }
 
-static bool same_gist(const struct gist *a, const struct gist *b)
+static bool same_summary(const struct summary *a, const struct summary *b)
 {
     return a->held == b->held && a->broken == b->broken && a->token == b->token &&
            a->waiters == b->waiters && a->seems == b->seems && a->next == b->next;
@@ -75,66 +75,60 @@ static int explain_once(struct hf_store *store, const struct request *request)
     return 0;
 }
 
-/* One look. A store that was not there when it was opened is opened again: it may be there now. */
-static enum hf_status look(const struct cli_context *context, struct hf_store **store,
-                           const struct request *request, struct explain_story *story,
-                           struct hf_error *err)
-{
-    enum hf_status status = HF_OK;
+/* What --watch knows. */
+struct watched {
+    const struct request *request;
+    struct explain_story story;
+    struct summary last;
+    bool told;
+};
 
-    memset(story, 0, sizeof *story);
-    if (*store == NULL)
-        status = hf_open_readonly(context->store_url, store, err);
-    if (status == HF_OK)
-        status = explain_see(*store, request->name, story, err);
+static enum hf_status read_story(struct hf_store *store, void *data, bool *there,
+                                 struct hf_error *err)
+{
+    struct watched *watched = data;
+    enum hf_status status;
+
+    explain_clear(&watched->story);
+    memset(&watched->story, 0, sizeof watched->story);
+    status = explain_see(store, watched->request->name, &watched->story, err);
+    *there = watched->story.lock.text != NULL;
     return status;
 }
 
-/* Where nobody sees the terminal repainted, only what is new is told. No answer is not a no: what
- * was told last stands until there is one. */
+/* Where nobody sees the terminal repainted, only what is new is told. */
+static void tell_change(void *data)
+{
+    struct watched *watched = data;
+    struct summary now = summary_of(&watched->story);
+
+    if (!watched->request->live && watched->told && same_summary(&now, &watched->last))
+        return;
+    tell(watched->request, &watched->story);
+    watched->told = true;
+    watched->last = now;
+}
+
 static int watch(const struct cli_context *context, const struct request *request)
 {
-    struct hf_store *store = NULL;
-    struct gist last = {.held = false};
-    bool told = false;
-    enum hf_status trouble = HF_OK;
+    struct watched watched = {.request = request};
+    const struct cli_watch watch = {.context = context,
+                                    .every_ms = WATCH_MS,
+                                    .read = read_story,
+                                    .tell = tell_change,
+                                    .data = &watched};
+    int exit_code = cli_watch(&watch);
 
-    while (!ferror(stdout)) {
-        struct explain_story story;
-        struct hf_error err;
-        enum hf_status status = look(context, &store, request, &story, &err);
-        struct gist gist = gist_of(&story);
-
-        if (status != HF_OK && !hf__wait_may_pass(status))
-            return cli_fail(&err);
-        if (status != HF_OK && trouble != status)
-            cli_error("%s; still watching", cli_text_of(&err));
-        trouble = status;
-        if (status == HF_OK && (request->live || !told || !same_gist(&gist, &last))) {
-            tell(request, &story);
-            told = true;
-            last = gist;
-        }
-        if (story.lock.text == NULL) {
-            hf_close(store);
-            store = NULL;
-        }
-        explain_clear(&story);
-        hf__sleep_ns(LOOK_MS * HF__NS_PER_MS);
-    }
-    return EXIT_HF_INTERNAL;
+    explain_clear(&watched.story);
+    return exit_code;
 }
 
 static int explain_main(const struct cli_context *context, int argc, char **argv)
 {
     struct request request = {.json = false};
     bool watching = false;
-    const struct cli_option options[] = {{.name = "watch",
-                                          .kind = CLI_FLAG,
-                                          .target = &watching,
-                                          .help = "keep going, and print each change"},
-                                         CLI_JSON_OPTION(&request.json),
-                                         {.name = NULL}};
+    const struct cli_option options[] = {
+        CLI_WATCH_OPTION(&watching), CLI_JSON_OPTION(&request.json), {.name = NULL}};
     const struct cli_command *command = &command_explain;
     int parsed = cli_parse_operand(command, options, argc, argv, &request.name);
     int exit_code = 0;
