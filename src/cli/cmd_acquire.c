@@ -114,15 +114,15 @@ static int acquire(const struct cli_context *context, struct request *request, i
 }
 
 /* 0, or the exit code after a message. */
-static int carries_what_is_required(struct errand *errand, int64_t limit_ms)
+static int carries_what_is_required(struct errand *errand, uint32_t ttl_ms)
 {
+    const struct audit_lock lock = {.name = errand->request->names.list[0],
+                                    .url = errand->context->store_url,
+                                    .ttl_ms = ttl_ms,
+                                    .writer = errand->take.writer};
     char why[AUDIT_WHY_SIZE];
-    int bad =
-        audit_require_met(&errand->request->require, errand->context->store_url, limit_ms, why);
 
-    if (bad)
-        cli_error("lock \"%s\": %s", errand->request->names.list[0], why);
-    return bad;
+    return audit_require_met(&errand->request->require, &lock, why);
 }
 
 static int acquire_in_store(struct errand *errand)
@@ -150,7 +150,7 @@ static int hand_over(struct errand *errand)
 {
     struct take *take = &errand->take;
     int exit_code = EXIT_HF_BUSY;
-    int bad = carries_what_is_required(errand, hf_lease_ttl_ms(take->leases[0]) / 3);
+    int bad = carries_what_is_required(errand, hf_lease_ttl_ms(take->leases[0]));
     struct hf_error err;
 
     if (bad) {
@@ -162,8 +162,7 @@ static int hand_over(struct errand *errand)
             hf_leave(take->leases[i]);
         return 0;
     } else {
-        cli_error("the lease could not be written to stdout (%s); lock \"%s\" is released again",
-                  strerror(errno), hf_lease_name(take->leases[0]));
+        take_say_not_written(hf_lease_name(take->leases[0]));
         exit_code = EXIT_HF_INTERNAL;
     }
     if (take_give_back(take, &err) != HF_OK)

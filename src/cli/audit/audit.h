@@ -4,6 +4,7 @@
 #define HF_CLI_AUDIT_AUDIT_H
 
 #include "cli/cli.h"
+#include "cli/say/stderr.h"
 #include "core/audit.h"
 
 /* Facts, copied: facts.c */
@@ -78,10 +79,18 @@ extern const char *const audit_require_words[];
 
 /* 0, EXIT_HF_USAGE, or EXIT_HF_UNFIT if no fence is named; after a message. */
 int audit_require_check(const struct cli_command *command, const struct audit_require *require);
-/* Whether the store at url, as it is now, is fit for what is required; looked at once per
- * incarnation, for limit_ms at most (0: 5s). 0; else the exit code, and why says what was found. */
+/* The lock that needs it. */
+struct audit_lock {
+    const char *name;
+    const char *url; /* of its store */
+    uint32_t ttl_ms; /* of its lease, which has to be renewed meanwhile; 0: it is not held yet */
+    struct cli_stderr *writer; /* hears of what was found */
+};
+/* Whether the store of the lock, as it is now, is fit for what is required; looked at once per
+ * incarnation, for 5s at most, or until a renewal would be due. 0; else the exit code, after a
+ * message, and why says what was found. */
 enum { AUDIT_WHY_SIZE = CLI_LINE_MAX - 100 };
-int audit_require_met(struct audit_require *require, const char *url, int64_t limit_ms,
+int audit_require_met(struct audit_require *require, const struct audit_lock *lock,
                       char why[AUDIT_WHY_SIZE]);
 
 #endif /* HF_CLI_AUDIT_AUDIT_H */

@@ -2,6 +2,7 @@
 #include "cli/audit/audit.h"
 
 #include "base/base.h"
+#include "core/lease.h"
 
 #include <string.h>
 
@@ -86,11 +87,13 @@ static int judge(struct inquiry *inquiry, char why[AUDIT_WHY_SIZE])
     return exit_code;
 }
 
-int audit_require_met(struct audit_require *require, const char *url, int64_t limit_ms,
+int audit_require_met(struct audit_require *require, const struct audit_lock *lock,
                       char why[AUDIT_WHY_SIZE])
 {
-    const struct hf_audit_options options = {
-        .size = sizeof options, .scope = HF_AUDIT_DECISIVE, .limit_ms = limit_ms};
+    const struct hf_audit_options options = {.size = sizeof options,
+                                             .scope = HF_AUDIT_DECISIVE,
+                                             .limit_ms = hf__renew_interval_ns(lock->ttl_ms) /
+                                                         HF__NS_PER_MS};
     struct inquiry inquiry = {.judged = require->judged};
     struct hf_error err;
     enum hf_status status;
@@ -98,17 +101,19 @@ int audit_require_met(struct audit_require *require, const char *url, int64_t li
 
     if (require->what == 0)
         return 0;
-    status = hf_audit(url, &options, hear, &inquiry, &err);
+    status = hf_audit(lock->url, &options, hear, &inquiry, &err);
     if (status != HF_OK) {
         (void)snprintf(why, AUDIT_WHY_SIZE, "--require correctness: %s", cli_text_of(&err));
         exit_code = cli_exit_code(status);
     } else if (!inquiry.same) {
         audit_fences_count(&require->fences, &inquiry.facts);
-        audit_fences_tell(&require->fences, url, &inquiry.facts);
+        audit_fences_tell(&require->fences, lock->url, &inquiry.facts);
         exit_code = judge(&inquiry, why);
         if (exit_code == 0)
             memcpy(require->judged, inquiry.incarnation, sizeof require->judged);
     }
     audit_facts_clear(&inquiry.facts);
+    if (exit_code != 0)
+        cli_stderr_say(lock->writer, "lock \"%s\": %s", lock->name, why);
     return exit_code;
 }

@@ -121,20 +121,17 @@ static bool may_stand(struct candidate *candidate, int *exit_code)
 {
     struct run_job *job = &candidate->job;
     const char *url = hf_store_url(job->store);
+    struct hf_error err;
 
-    *exit_code = EXIT_HF_USAGE;
-    if (candidate->address != NULL && (hf_store_features(job->store) & HF_FEATURE_RECORDS) == 0) {
-        cli_stderr_say(job->writer,
-                       "lock \"%s\" in store %s: --address needs records, which this kind of store "
-                       "does not keep",
-                       job->options->name, url);
-        return false;
-    }
-    if (job->hold_count == 0)
+    if (candidate->address != NULL && (hf_store_features(job->store) & HF_FEATURE_RECORDS) == 0)
+        (void)hf__fail_lock(&err, HF_UNSUPPORTED, job->options->name, url,
+                            ": --address needs records, which this kind of store does not keep");
+    else if (job->hold_count > 0)
+        (void)hf__fail_lock(&err, HF_BUSY, job->holds[0].name, url,
+                            " is held by a process above this one");
+    else
         return true;
-    cli_stderr_say(job->writer, "lock \"%s\" in store %s is held by a process above this one",
-                   job->holds[0].name, url);
-    *exit_code = EXIT_HF_BUSY;
+    *exit_code = cli_stderr_fail(job->writer, &err);
     return false;
 }
 

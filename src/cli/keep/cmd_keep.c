@@ -290,8 +290,7 @@ static bool print_lease(const struct keeping *keeping)
     cli_export("HOLDFAST_KEEPER", number);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return true;
-    cli_error("the lease could not be written to stdout (%s); lock \"%s\" is released again",
-              strerror(errno), keeping->options.name);
+    take_say_not_written(keeping->options.name);
     return false;
 }
 
@@ -343,7 +342,6 @@ static int keep(struct keeping *keeping)
     atomic_store(&keeping->watch.page->done, 1);
     status = hf_release(keeping->watch.lease, &err);
     if (status != HF_OK && status != HF_LOST)
-        cli_error("lock \"%s\" could not be released; it will be free when its ttl ends: %s",
-                  keeping->options.name, err.text);
+        take_say_not_released(keeping->take.writer, keeping->options.name, &err);
     return cli_exit_code(status);
 }

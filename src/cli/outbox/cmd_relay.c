@@ -329,9 +329,7 @@ static void give_back(struct job *job)
     if (status == HF_OK)
         events_say(job->relay.events, EVENT_RELEASED, NULL);
     if (status != HF_OK && status != HF_LOST)
-        cli_stderr_say(job->relay.writer,
-                       "lock \"%s\" could not be released; it will be free when its ttl ends: %s",
-                       job->lock, err.text);
+        take_say_not_released(job->relay.writer, job->lock, &err);
 }
 
 /* As for run. */

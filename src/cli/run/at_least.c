@@ -42,11 +42,13 @@ int at_least_check(const struct cli_command *command, const struct at_least *at_
     return cli_usage_error(command, "--at-least: more than 0, and at most %dd", LONGEST_DAYS);
 }
 
-static int refuse(const struct run_job *job, const char *why)
+static int refuse(const struct run_job *job, enum hf_status status, const char *why)
 {
-    cli_stderr_say(job->writer, "lock \"%s\" in store %s: --at-least %s", job->options->name,
-                   hf_store_url(job->store), why);
-    return EXIT_HF_USAGE;
+    struct hf_error err;
+
+    (void)hf__fail_lock(&err, status, job->options->name, hf_store_url(job->store),
+                        ": --at-least %s", why);
+    return cli_stderr_fail(job->writer, &err);
 }
 
 int at_least_run(struct at_least *at_least, struct run_job *job)
@@ -54,9 +56,10 @@ int at_least_run(struct at_least *at_least, struct run_job *job)
     if (!at_least->given)
         return run_job_turn(job);
     if ((hf_store_features(job->store) & HF_FEATURE_RECORDS) == 0)
-        return refuse(job, "needs records, which this kind of store does not keep");
+        return refuse(job, HF_UNSUPPORTED, "needs records, which this kind of store does not keep");
     if (job->held != NULL)
-        return refuse(job, "is for those who take the lock, and a process above this one holds it");
+        return refuse(job, HF_INVALID,
+                      "is for those who take the lock, and a process above this one holds it");
     job->hooks = (struct run_hooks){.before = before, .data = at_least};
     for (;;) {
         int exit_code = run_job_turn(job);

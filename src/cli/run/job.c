@@ -16,7 +16,7 @@ enum { SIGNAL_EXIT_BASE = 128 };
 
 static void find_hold(struct take *take);
 static void set_name(struct run_job *job, const char *name);
-static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code);
+static bool carries_what_is_required(struct run_job *job, uint32_t ttl_ms, int *exit_code);
 static int turn(struct run_job *job);
 static bool prepare_turn(struct run_job *job);
 static int turn_under_lease(struct run_job *job);
@@ -238,7 +238,7 @@ static int turn_under_lease(struct run_job *job)
         exit_code = not_taken(job, &err);
     else if (!run_fit_to_lease(job))
         exit_code = EXIT_HF_USAGE;
-    else if (!carries_what_is_required(job, job->options->take.ttl_ms / 3, &exit_code))
+    else if (!carries_what_is_required(job, (uint32_t)job->options->take.ttl_ms, &exit_code))
         ; /* it is not the server from before the wait */
     else if (job->hooks.before == NULL || job->hooks.before(job, &exit_code))
         return run_with_lease(job, &outcome);
@@ -293,15 +293,16 @@ static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err)
 }
 
 /* Before we wait for the lock, and again once it is ours: it may be another server by then. */
-static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code)
+static bool carries_what_is_required(struct run_job *job, uint32_t ttl_ms, int *exit_code)
 {
+    const struct audit_lock lock = {
+        .name = job->options->name, .url = job->url, .ttl_ms = ttl_ms, .writer = job->writer};
     char why[AUDIT_WHY_SIZE];
-    int bad = audit_require_met(&job->options->require, job->url, limit_ms, why);
+    int bad = audit_require_met(&job->options->require, &lock, why);
 
     job->unchecked = bad == EXIT_HF_UNAVAILABLE;
     if (bad == 0)
         return true;
-    cli_stderr_say(job->writer, "lock \"%s\": %s", job->options->name, why);
     run_events_failed(job, why);
     *exit_code = bad;
     return false;
@@ -406,8 +407,6 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
         outcome->lost = true;
     } else if (status != HF_OK) {
         run_events_failed(job, err.text);
-        cli_stderr_say(job->writer,
-                       "lock \"%s\" could not be released; it will be free when its ttl ends: %s",
-                       job->options->name, err.text);
+        take_say_not_released(job->writer, job->options->name, &err);
     }
 }

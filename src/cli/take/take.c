@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "client/client.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,6 +110,19 @@ enum hf_status take_give_back(struct take *take, struct hf_error *err)
 
     take->taken = 0;
     return status;
+}
+
+void take_say_not_released(struct cli_stderr *writer, const char *name, const struct hf_error *err)
+{
+    cli_stderr_say(writer,
+                   "lock \"%s\" could not be released; it will be free when its ttl ends: %s", name,
+                   err->text);
+}
+
+void take_say_not_written(const char *name)
+{
+    cli_error("the lease could not be written to stdout (%s); lock \"%s\" is released again",
+              strerror(errno), name);
 }
 
 /* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */

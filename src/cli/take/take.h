@@ -199,6 +199,10 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err);
 /* hf_release for all that was taken. */
 enum hf_status take_give_back(struct take *take, struct hf_error *err);
+/* Says on writer what a release that failed so means for the lock. */
+void take_say_not_released(struct cli_stderr *writer, const char *name, const struct hf_error *err);
+/* Says that whoever asked for the lease could not be told of it; errno says why. */
+void take_say_not_written(const char *name);
 /* Who we are in the eyes of others: the label that was given, or "host/pid/command". */
 void take_describe(const struct take *take, char *out, size_t size);
 /* Nothing is told any more; before the store is closed. */

@@ -1,6 +1,8 @@
 /* timeline.c - the trap as a story in the terminal. */
 #include "cli/trap/trap.h"
 
+#include "base/base.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -79,15 +81,16 @@ static void verdict(const struct teller *teller)
 void trap_print(FILE *out, const struct trap_run *run, bool colour)
 {
     const struct teller t = {.out = out, .run = run, .colour = colour};
+    char left[32];
 
     fprintf(out, "\n%s%s%s\n", paint(&t, BOLD),
             run->fenced ? "With a fence: the account remembers the highest token it has admitted"
                         : "Without a fence: the lock is all there is",
             paint(&t, PLAIN));
     line(&t, TRAP_TAKES_1, "worker 1", BLUE, "takes the lock, token %" PRIu64, run->token_1);
-    line(&t, TRAP_READS_1, "worker 1", BLUE,
-         "%sreads %ld, will add %d; its lease has %" PRId64 "ms left",
-         run->fenced ? "enters the fence, " : "", run->read_1, TRAP_DEPOSIT_1, run->left_ms);
+    line(&t, TRAP_READS_1, "worker 1", BLUE, "%sreads %ld, will add %d; its lease has %s left",
+         run->fenced ? "enters the fence, " : "", run->read_1, TRAP_DEPOSIT_1,
+         hf__format_duration(left, sizeof left, run->left_ms));
     line(&t, TRAP_FREEZES, "worker 1", YELLOW, "freezes, before it writes (SIGSTOP)");
     line(&t, TRAP_EXPIRES, "lock", DIM, "the lease of worker 1 is over");
     line(&t, TRAP_TAKES_2, "worker 2", GREEN, "takes the lock, token %" PRIu64, run->token_2);
