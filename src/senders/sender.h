@@ -1,7 +1,7 @@
 /* sender.h - how messages leave a relay: a table of functions for a command that reads lines (in
  * the program) and for HTTP (a plugin).
  *
- * Up to a number of messages are under way at once, each in a slot. One thread. */
+ * Up to a number of messages are under way at once, each a delivery with a number. One thread. */
 #ifndef HF_SENDERS_SENDER_H
 #define HF_SENDERS_SENDER_H
 
@@ -21,7 +21,7 @@ struct hf__sender_options {
     char **command;                            /* else CMD, its words */
     char **environment;                        /* of CMD */
     int *exec_errno;                           /* out: why it could not be executed */
-    unsigned slots;                            /* messages at once */
+    unsigned deliveries;                       /* at once */
     int64_t limit_ms;                          /* for one answer */
     void (*say)(void *data, const char *text); /* what people should know */
     void *data;
@@ -41,7 +41,7 @@ struct hf__sender_message {
 };
 
 struct hf__sender_answer {
-    unsigned slot;
+    unsigned delivery;
     enum hf__outbox_verdict verdict;
     int64_t asked_ms;              /* how long the receiver wants us to wait; < 0: it did not say */
     char why[HF__SENDER_WHY_SIZE]; /* with RETRY and STALE */
@@ -54,14 +54,14 @@ struct hf__sender_ops {
                            struct hf_error *err);
     /* Ends what is under way. Takes NULL. */
     void (*close)(struct hf__sender *sender);
-    /* Sends a message in a slot that is free. What fails is answered later, with RETRY. HF_OK;
+    /* Sends a message as a delivery whose number is free. What fails is answered later, with RETRY. HF_OK;
      * HF_NOMEM. */
-    enum hf_status (*send)(struct hf__sender *sender, unsigned slot,
+    enum hf_status (*send)(struct hf__sender *sender, unsigned delivery,
                            const struct hf__sender_message *message, struct hf_error *err);
     /* Waits until there is an answer, one of count other descriptors (HF__SENDER_FDS_MAX at most)
      * is ready, or until_ns has come. */
     void (*wait)(struct hf__sender *sender, struct pollfd *fds, nfds_t count, int64_t until_ns);
-    /* The next answer, false if there is none now. Its slot is free again. */
+    /* The next answer, false if there is none now. The number of its delivery is free again. */
     bool (*answer)(struct hf__sender *sender, struct hf__sender_answer *out);
 };
 

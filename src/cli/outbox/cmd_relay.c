@@ -259,7 +259,7 @@ static enum hf_status open_sender(struct job *job, struct hf_error *err)
                                          .command = job->options.command,
                                          .environment = job->environment,
                                          .exec_errno = &job->exec_errno,
-                                         .slots = (unsigned)job->options.parallel,
+                                         .deliveries = (unsigned)job->options.parallel,
                                          .limit_ms = job->options.timeout_ms,
                                          .say = say,
                                          .data = relay->writer};
@@ -307,8 +307,9 @@ static enum hf_status relay_under_lock(struct job *job, struct hf_error *err)
         job->issuer[0] = '\0';
     relay->pass = (struct hf__outbox_pass){
         .name = job->options.name, .token = hf_lease_token(relay->lease), .issuer = job->issuer};
-    relay->slots = calloc(job->options.parallel, sizeof *relay->slots);
-    if (!relay_batch_init(&relay->batch, places) || relay->slots == NULL || !make_environment(job))
+    relay->deliveries = calloc(job->options.parallel, sizeof *relay->deliveries);
+    if (!relay_batch_init(&relay->batch, places) || relay->deliveries == NULL ||
+        !make_environment(job))
         return hf__nomem(err);
     status = raise_fence(relay, err);
     if (status == HF_OK)
@@ -378,7 +379,7 @@ static int relay_in_job(struct job *job, int *die_of)
         give_back(job);
     hf_close(job->take.store);
     relay_batch_release(&relay->batch);
-    free(relay->slots);
+    free(relay->deliveries);
     free(job->environment);
     exit_code = exit_code_of(job, status, &err, die_of);
     EVENTS_SAY(relay->events, EVENT_ENDED, EVENT_NUMBER("exit_code", exit_code));

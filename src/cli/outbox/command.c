@@ -24,7 +24,7 @@ enum {
     PAUSE_MOST_MS = 10000
 };
 
-struct slot {
+struct delivery {
     bool under_way;
     bool answered; /* and the answer not taken */
     char uid[HF__OUTBOX_UID_MAX + 1];
@@ -46,24 +46,24 @@ struct hf__sender {
     int64_t heard_ns;
     int64_t said_ns;
     struct hf__backoff backoff;
-    struct slot slots[];
+    struct delivery deliveries[];
 };
 
-static void resolve(struct slot *slot, enum hf__outbox_verdict verdict, int64_t asked_ms,
+static void resolve(struct delivery *delivery, enum hf__outbox_verdict verdict, int64_t asked_ms,
                     const char *why)
 {
-    slot->under_way = false;
-    slot->answered = true;
-    slot->answer.verdict = verdict;
-    slot->answer.asked_ms = asked_ms;
-    (void)snprintf(slot->answer.why, sizeof slot->answer.why, "%s", why);
+    delivery->under_way = false;
+    delivery->answered = true;
+    delivery->answer.verdict = verdict;
+    delivery->answer.asked_ms = asked_ms;
+    (void)snprintf(delivery->answer.why, sizeof delivery->answer.why, "%s", why);
 }
 
 static void resolve_all(struct hf__sender *sender, const char *why)
 {
-    for (unsigned i = 0; i < sender->options.slots; i++)
-        if (sender->slots[i].under_way)
-            resolve(&sender->slots[i], HF__OUTBOX_RETRY, -1, why);
+    for (unsigned i = 0; i < sender->options.deliveries; i++)
+        if (sender->deliveries[i].under_way)
+            resolve(&sender->deliveries[i], HF__OUTBOX_RETRY, -1, why);
 }
 
 /* ---- its life ---- */
@@ -154,14 +154,14 @@ static void hear_line(struct hf__sender *sender, const char *line)
         tell(sender, "that is neither \"ok UID\" nor \"retry UID [DELAY]\"", line);
         return;
     }
-    for (unsigned i = 0; i < sender->options.slots; i++) {
-        struct slot *slot = &sender->slots[i];
+    for (unsigned i = 0; i < sender->options.deliveries; i++) {
+        struct delivery *delivery = &sender->deliveries[i];
 
-        if (!slot->under_way || strcmp(slot->uid, said.uid) != 0)
+        if (!delivery->under_way || strcmp(delivery->uid, said.uid) != 0)
             continue;
         hf__backoff_worked(&sender->backoff);
         sender->heard_ns = hf__now_ns();
-        resolve(slot, said.word == HF__OUTBOX_SAID_OK ? HF__OUTBOX_DELIVERED : HF__OUTBOX_RETRY,
+        resolve(delivery, said.word == HF__OUTBOX_SAID_OK ? HF__OUTBOX_DELIVERED : HF__OUTBOX_RETRY,
                 said.asked_ms, "the command asked for it again");
         return;
     }
@@ -228,7 +228,7 @@ static enum hf_status open_command(const struct hf__sender_options *options,
                                    struct hf__sender **out, struct hf_error *err)
 {
     struct hf__sender *sender =
-        calloc(1, sizeof *sender + options->slots * sizeof sender->slots[0]);
+        calloc(1, sizeof *sender + options->deliveries * sizeof sender->deliveries[0]);
     int number;
 
     *out = NULL;
@@ -242,8 +242,8 @@ static enum hf_status open_command(const struct hf__sender_options *options,
     sender->options = *options;
     sender->backoff = (struct hf__backoff){.first_ns = PAUSE_MS * HF__NS_PER_MS,
                                            .most_ns = PAUSE_MOST_MS * HF__NS_PER_MS};
-    for (unsigned i = 0; i < options->slots; i++)
-        sender->slots[i].answer.slot = i;
+    for (unsigned i = 0; i < options->deliveries; i++)
+        sender->deliveries[i].answer.delivery = i;
     number = start(sender);
     if (number != 0) {
         close_command(sender);
@@ -260,14 +260,14 @@ static enum hf_status send_to_command(struct hf__sender *sender, unsigned place,
                                       const struct hf__sender_message *message,
                                       struct hf_error *err)
 {
-    struct slot *slot = &sender->slots[place];
+    struct delivery *delivery = &sender->deliveries[place];
 
     relay_line(sender->lines, message);
     if (fflush(sender->lines) != 0 || ferror(sender->lines) != 0)
         return hf__nomem(err);
-    slot->under_way = true;
-    slot->sent_ns = hf__now_ns();
-    (void)snprintf(slot->uid, sizeof slot->uid, "%s", message->uid);
+    delivery->under_way = true;
+    delivery->sent_ns = hf__now_ns();
+    (void)snprintf(delivery->uid, sizeof delivery->uid, "%s", message->uid);
     return HF_OK;
 }
 
@@ -276,10 +276,10 @@ static int64_t overdue_ns(const struct hf__sender *sender)
 {
     int64_t first_ns = HF_NEVER;
 
-    for (unsigned i = 0; i < sender->options.slots; i++) {
-        int64_t until_ns = sender->slots[i].sent_ns + sender->options.limit_ms * HF__NS_PER_MS;
+    for (unsigned i = 0; i < sender->options.deliveries; i++) {
+        int64_t until_ns = sender->deliveries[i].sent_ns + sender->options.limit_ms * HF__NS_PER_MS;
 
-        if (sender->slots[i].under_way && until_ns < first_ns)
+        if (sender->deliveries[i].under_way && until_ns < first_ns)
             first_ns = until_ns;
     }
     return first_ns;
@@ -296,17 +296,17 @@ static void give_up_overdue(struct hf__sender *sender)
         return;
     hf__format_duration(limit, sizeof limit, sender->options.limit_ms);
     (void)snprintf(why, sizeof why, "the command did not answer within %s", limit);
-    for (unsigned i = 0; i < sender->options.slots; i++)
-        if (sender->slots[i].under_way && sender->slots[i].sent_ns + limit_ns <= now_ns)
-            resolve(&sender->slots[i], HF__OUTBOX_RETRY, -1, why);
+    for (unsigned i = 0; i < sender->options.deliveries; i++)
+        if (sender->deliveries[i].under_way && sender->deliveries[i].sent_ns + limit_ns <= now_ns)
+            resolve(&sender->deliveries[i], HF__OUTBOX_RETRY, -1, why);
     if (sender->child.pid > 0 && sender->heard_ns + limit_ns <= now_ns)
         reap(sender, why);
 }
 
 static bool has_answer(const struct hf__sender *sender)
 {
-    for (unsigned i = 0; i < sender->options.slots; i++)
-        if (sender->slots[i].answered)
+    for (unsigned i = 0; i < sender->options.deliveries; i++)
+        if (sender->deliveries[i].answered)
             return true;
     return false;
 }
@@ -357,10 +357,10 @@ static void wait_for_command(struct hf__sender *sender, struct pollfd *fds, nfds
 
 static bool answer_of_command(struct hf__sender *sender, struct hf__sender_answer *out)
 {
-    for (unsigned i = 0; i < sender->options.slots; i++)
-        if (sender->slots[i].answered) {
-            sender->slots[i].answered = false;
-            *out = sender->slots[i].answer;
+    for (unsigned i = 0; i < sender->options.deliveries; i++)
+        if (sender->deliveries[i].answered) {
+            sender->deliveries[i].answered = false;
+            *out = sender->deliveries[i].answer;
             return true;
         }
     return false;

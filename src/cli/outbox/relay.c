@@ -121,11 +121,11 @@ static void wait_for(struct relay *relay, const struct turn *turn)
     relay->sender_ops->wait(relay->sender, fds, FDS, wake_ns(relay, turn));
 }
 
-static struct relay_message *in_slot(struct relay *relay, unsigned slot, size_t *place)
+static struct relay_message *delivered_by(struct relay *relay, unsigned delivery, size_t *place)
 {
     for (size_t i = relay->batch.first; i < relay->batch.count; i++)
         if (relay->batch.items[i].step == HF__OUTBOX_SENT &&
-            relay->batch.messages[i].slot == slot) {
+            relay->batch.messages[i].delivery == delivery) {
             *place = i;
             return &relay->batch.messages[i];
         }
@@ -146,10 +146,10 @@ static enum hf_status take_answers(struct relay *relay, struct hf_error *err)
     size_t place = 0;
 
     while (relay->sender_ops->answer(relay->sender, &answer)) {
-        message = in_slot(relay, answer.slot, &place);
+        message = delivered_by(relay, answer.delivery, &place);
         if (message == NULL)
             continue;
-        relay->slots[answer.slot] = false;
+        relay->deliveries[answer.delivery] = false;
         relay->batch.under_way--;
         if (answer.verdict == HF__OUTBOX_STALE) {
             relay->batch.items[place].step = HF__OUTBOX_WAITING;
@@ -174,7 +174,7 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
 {
     struct relay_batch *batch = &relay->batch;
     enum hf_status status = HF_OK;
-    unsigned slot = 0;
+    unsigned delivery = 0;
     size_t from = batch->first;
     int place;
 
@@ -183,13 +183,13 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
         struct relay_message *message = &batch->messages[place];
 
         from = (size_t)place + 1;
-        while (relay->slots[slot])
-            slot++;
-        message->slot = slot;
+        while (relay->deliveries[delivery])
+            delivery++;
+        message->delivery = delivery;
         message->sent.token = relay->pass.token;
-        status = relay->sender_ops->send(relay->sender, slot, &message->sent, err);
+        status = relay->sender_ops->send(relay->sender, delivery, &message->sent, err);
         if (status == HF_OK) {
-            relay->slots[slot] = true;
+            relay->deliveries[delivery] = true;
             batch->items[place].step = HF__OUTBOX_SENT;
             batch->under_way++;
         }

@@ -47,10 +47,10 @@ struct relay_options {
 struct relay_message {
     struct hf__sender_message sent; /* its texts are in block, payload and headers in body */
     char *block;
-    char *body;       /* NULL: it has none yet */
-    unsigned slot;    /* where it is under way */
-    int64_t asked_ms; /* with FAILED: how long the receiver wants us to wait; < 0 */
-    bool parked;      /* in this settlement */
+    char *body;        /* NULL: it has none yet */
+    unsigned delivery; /* by which it is under way */
+    int64_t asked_ms;  /* with FAILED: how long the receiver wants us to wait; < 0 */
+    bool parked;       /* in this settlement */
     char why[HF__SENDER_WHY_SIZE];
 };
 
@@ -105,7 +105,7 @@ struct relay {
     const struct hf__sender_ops *sender_ops;
     struct hf__sender *sender;
     struct relay_batch batch;
-    bool *slots;                /* true: under way */
+    bool *deliveries;           /* by number; true: under way */
     int signal_fd;              /* readable: stop */
     int lost_fd;                /* readable: the lock is lost */
     struct hf__backoff backoff; /* of the database */

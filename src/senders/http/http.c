@@ -19,7 +19,7 @@ enum {
     LINE_SIZE = HEADERS_NAME_MAX + HEADERS_VALUE_MAX + 8
 };
 
-struct slot {
+struct delivery {
     CURL *easy;
     struct curl_slist *headers;
     bool under_way;
@@ -33,7 +33,7 @@ struct hf__sender {
     struct hf__sender_options options;
     char *url;
     CURLM *multi;
-    struct slot slots[];
+    struct delivery deliveries[];
 };
 
 static size_t drop_body(char *bytes, size_t size, size_t count, void *data)
@@ -47,13 +47,13 @@ static size_t drop_body(char *bytes, size_t size, size_t count, void *data)
  * 1xx come before the last. */
 static size_t hear_header(char *bytes, size_t size, size_t count, void *data)
 {
-    struct slot *slot = data;
+    struct delivery *delivery = data;
     size_t len = size * count;
 
     if (len >= 5 && memcmp(bytes, "HTTP/", 5) == 0)
-        slot->whole = false;
+        delivery->whole = false;
     else if (len > 0 && len <= 2 && bytes[len - 1] == '\n')
-        slot->whole = true;
+        delivery->whole = true;
     return len;
 }
 
@@ -61,13 +61,13 @@ static void close_http(struct hf__sender *sender)
 {
     if (sender == NULL)
         return;
-    for (unsigned i = 0; i < sender->options.slots; i++) {
-        struct slot *slot = &sender->slots[i];
+    for (unsigned i = 0; i < sender->options.deliveries; i++) {
+        struct delivery *delivery = &sender->deliveries[i];
 
-        if (slot->under_way && slot->easy != NULL)
-            (void)curl_multi_remove_handle(sender->multi, slot->easy);
-        curl_easy_cleanup(slot->easy);
-        curl_slist_free_all(slot->headers);
+        if (delivery->under_way && delivery->easy != NULL)
+            (void)curl_multi_remove_handle(sender->multi, delivery->easy);
+        curl_easy_cleanup(delivery->easy);
+        curl_slist_free_all(delivery->headers);
     }
     (void)curl_multi_cleanup(sender->multi);
     if (sender->url != NULL)
@@ -77,11 +77,11 @@ static void close_http(struct hf__sender *sender)
 }
 
 /* What does not change from message to message. */
-static bool prepare(struct hf__sender *sender, struct slot *slot)
+static bool prepare(struct hf__sender *sender, struct delivery *delivery)
 {
     CURL *easy = curl_easy_init();
 
-    slot->easy = easy;
+    delivery->easy = easy;
     return easy != NULL && curl_easy_setopt(easy, CURLOPT_URL, sender->url) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
@@ -89,11 +89,11 @@ static bool prepare(struct hf__sender *sender, struct slot *slot)
            curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast/" HF_VERSION_STRING) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop_body) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hear_header) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HEADERDATA, slot) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_HEADERDATA, delivery) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)sender->options.limit_ms) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, slot->error) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PRIVATE, (char *)slot) == CURLE_OK;
+           curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, delivery->error) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_PRIVATE, (char *)delivery) == CURLE_OK;
 }
 
 static enum hf_status open_http(const struct hf__sender_options *options, struct hf__sender **out,
@@ -108,16 +108,16 @@ static enum hf_status open_http(const struct hf__sender_options *options, struct
         return hf__fail(err, HF_INVALID, "--http: write http://HOST/PATH or https://HOST/PATH");
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return hf__nomem(err);
-    sender = calloc(1, sizeof *sender + options->slots * sizeof sender->slots[0]);
+    sender = calloc(1, sizeof *sender + options->deliveries * sizeof sender->deliveries[0]);
     if (sender == NULL)
         return hf__nomem(err);
     sender->options = *options;
     sender->url = strdup(options->url);
     sender->multi = curl_multi_init();
     good = sender->url != NULL && sender->multi != NULL;
-    for (unsigned i = 0; i < options->slots && good; i++) {
-        sender->slots[i].answer.slot = i;
-        good = prepare(sender, &sender->slots[i]);
+    for (unsigned i = 0; i < options->deliveries && good; i++) {
+        sender->deliveries[i].answer.delivery = i;
+        good = prepare(sender, &sender->deliveries[i]);
     }
     if (!good) {
         close_http(sender);
@@ -127,12 +127,12 @@ static enum hf_status open_http(const struct hf__sender_options *options, struct
     return HF_OK;
 }
 
-static bool add_line(struct slot *slot, const char *line)
+static bool add_line(struct delivery *delivery, const char *line)
 {
-    struct curl_slist *longer = curl_slist_append(slot->headers, line);
+    struct curl_slist *longer = curl_slist_append(delivery->headers, line);
 
     if (longer != NULL)
-        slot->headers = longer;
+        delivery->headers = longer;
     return longer != NULL;
 }
 
@@ -153,49 +153,50 @@ static bool has_type(const struct curl_slist *headers)
     return false;
 }
 
-static bool add_headers(struct slot *slot, const struct hf__sender_message *message)
+static bool add_headers(struct delivery *delivery, const struct hf__sender_message *message)
 {
     char text[3 * TEXT_MAX + 5];
     char line[sizeof text + 40];
 
     (void)snprintf(line, sizeof line, "Idempotency-Key: \"%s\"", message->uid);
-    if (!add_line(slot, line))
+    if (!add_line(delivery, line))
         return false;
     (void)snprintf(line, sizeof line, "Fencing-Token: %" PRIu64, message->token);
-    if (!add_line(slot, line))
+    if (!add_line(delivery, line))
         return false;
     headers_encode(text, sizeof text, message->topic);
     (void)snprintf(line, sizeof line, "Holdfast-Topic: %s", text);
-    if (!add_line(slot, line))
+    if (!add_line(delivery, line))
         return false;
     headers_encode(text, sizeof text, message->key);
     (void)snprintf(line, sizeof line, "Holdfast-Key: %s", text);
     /* Without "Expect: 100-continue", which costs a second with servers that do not know it. */
-    return add_line(slot, line) && add_line(slot, "Expect:") &&
-           (has_type(slot->headers) || add_line(slot, "Content-Type: application/octet-stream"));
+    return add_line(delivery, line) && add_line(delivery, "Expect:") &&
+           (has_type(delivery->headers) ||
+            add_line(delivery, "Content-Type: application/octet-stream"));
 }
 
 static enum hf_status send_http(struct hf__sender *sender, unsigned place,
                                 const struct hf__sender_message *message, struct hf_error *err)
 {
-    struct slot *slot = &sender->slots[place];
+    struct delivery *delivery = &sender->deliveries[place];
 
-    curl_slist_free_all(slot->headers);
-    slot->headers = NULL;
-    slot->error[0] = '\0';
-    slot->whole = false;
-    slot->failed = !headers_read(message->headers, add_header, slot, slot->answer.why,
-                                 sizeof slot->answer.why);
-    slot->under_way = !slot->failed;
-    if (slot->failed)
+    curl_slist_free_all(delivery->headers);
+    delivery->headers = NULL;
+    delivery->error[0] = '\0';
+    delivery->whole = false;
+    delivery->failed = !headers_read(message->headers, add_header, delivery, delivery->answer.why,
+                                     sizeof delivery->answer.why);
+    delivery->under_way = !delivery->failed;
+    if (delivery->failed)
         return HF_OK;
-    if (!add_headers(slot, message) ||
-        curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, slot->headers) != CURLE_OK ||
-        curl_easy_setopt(slot->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+    if (!add_headers(delivery, message) ||
+        curl_easy_setopt(delivery->easy, CURLOPT_HTTPHEADER, delivery->headers) != CURLE_OK ||
+        curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                          (curl_off_t)message->payload_len) != CURLE_OK ||
-        curl_easy_setopt(slot->easy, CURLOPT_POSTFIELDS, message->payload) != CURLE_OK ||
-        curl_multi_add_handle(sender->multi, slot->easy) != CURLM_OK) {
-        slot->under_way = false;
+        curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDS, message->payload) != CURLE_OK ||
+        curl_multi_add_handle(sender->multi, delivery->easy) != CURLM_OK) {
+        delivery->under_way = false;
         return hf__nomem(err);
     }
     return HF_OK;
@@ -203,8 +204,8 @@ static enum hf_status send_http(struct hf__sender *sender, unsigned place,
 
 static bool has_failed(const struct hf__sender *sender)
 {
-    for (unsigned i = 0; i < sender->options.slots; i++)
-        if (sender->slots[i].failed)
+    for (unsigned i = 0; i < sender->options.deliveries; i++)
+        if (sender->deliveries[i].failed)
             return true;
     return false;
 }
@@ -229,9 +230,9 @@ static void wait_http(struct hf__sender *sender, struct pollfd *fds, nfds_t coun
         fds[i].revents = others[i].revents != 0 ? POLLIN : 0;
 }
 
-static void judge(struct slot *slot, CURLcode result)
+static void judge(struct delivery *delivery, CURLcode result)
 {
-    struct hf__sender_answer *answer = &slot->answer;
+    struct hf__sender_answer *answer = &delivery->answer;
     curl_off_t after_s = 0;
     long code = 0;
 
@@ -239,44 +240,47 @@ static void judge(struct slot *slot, CURLcode result)
     answer->verdict = HF__OUTBOX_RETRY;
     if (result != CURLE_OK) {
         hf__copy_printable(answer->why, sizeof answer->why,
-                           slot->error[0] != '\0' ? slot->error : curl_easy_strerror(result));
+                           delivery->error[0] != '\0' ? delivery->error
+                                                      : curl_easy_strerror(result));
         return;
     }
-    if (!slot->whole) {
+    if (!delivery->whole) {
         (void)snprintf(answer->why, sizeof answer->why, "the answer was cut off in its headers");
         return;
     }
-    (void)curl_easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE, &code);
+    (void)curl_easy_getinfo(delivery->easy, CURLINFO_RESPONSE_CODE, &code);
     answer->verdict = hf__outbox_http_verdict(code);
     (void)snprintf(answer->why, sizeof answer->why, "HTTP status %ld", code);
-    if (curl_easy_getinfo(slot->easy, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
+    if (curl_easy_getinfo(delivery->easy, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK &&
+        after_s > 0)
         answer->asked_ms = after_s < 86400 ? after_s * 1000 : HF__OUTBOX_ASKED_MAX_MS;
 }
 
 static bool answer_http(struct hf__sender *sender, struct hf__sender_answer *out)
 {
     CURLMsg *message;
-    struct slot *slot = NULL;
+    struct delivery *delivery = NULL;
     int left;
 
-    for (unsigned i = 0; i < sender->options.slots; i++)
-        if (sender->slots[i].failed) {
-            sender->slots[i].failed = false;
-            sender->slots[i].answer.verdict = HF__OUTBOX_RETRY;
-            sender->slots[i].answer.asked_ms = -1;
-            *out = sender->slots[i].answer;
+    for (unsigned i = 0; i < sender->options.deliveries; i++)
+        if (sender->deliveries[i].failed) {
+            sender->deliveries[i].failed = false;
+            sender->deliveries[i].answer.verdict = HF__OUTBOX_RETRY;
+            sender->deliveries[i].answer.asked_ms = -1;
+            *out = sender->deliveries[i].answer;
             return true;
         }
     while ((message = curl_multi_info_read(sender->multi, &left)) != NULL) {
         CURLcode result = message->data.result;
 
         if (message->msg != CURLMSG_DONE ||
-            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&slot) != CURLE_OK)
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&delivery) !=
+                CURLE_OK)
             continue;
-        (void)curl_multi_remove_handle(sender->multi, slot->easy);
-        slot->under_way = false;
-        judge(slot, result);
-        *out = slot->answer;
+        (void)curl_multi_remove_handle(sender->multi, delivery->easy);
+        delivery->under_way = false;
+        judge(delivery, result);
+        *out = delivery->answer;
         return true;
     }
     return false;
