@@ -19,20 +19,20 @@ enum {
 enum { SIGNAL, LOST, FDS };
 
 /* Where the loop is. */
-struct turn {
-    int64_t began_ns;  /* the round */
+struct round {
+    int64_t began_ns;
     int64_t stop_ns;   /* we were told to stop, and give up at this time; 0 */
     int64_t resume_ns; /* the database is left alone until then */
     int64_t beside_ns; /* nothing is fetched beside what is under way until then */
     bool more;         /* there may be more to fetch at once */
 };
 
-static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_error *err);
-static void wait_for(struct relay *relay, const struct turn *turn);
+static enum hf_status check(struct relay *relay, struct round *round, struct hf_error *err);
+static void wait_for(struct relay *relay, const struct round *round);
 static enum hf_status take_answers(struct relay *relay, struct hf_error *err);
 static enum hf_status send_some(struct relay *relay, struct hf_error *err);
-static enum hf_status next_round(struct relay *relay, struct turn *turn, struct hf_error *err);
-static enum hf_status in_trouble(struct relay *relay, struct turn *turn, enum hf_status status,
+static enum hf_status next_round(struct relay *relay, struct round *round, struct hf_error *err);
+static enum hf_status in_trouble(struct relay *relay, struct round *round, enum hf_status status,
                                  struct hf_error *err);
 
 static bool is_sendable(const struct relay *relay)
@@ -42,44 +42,44 @@ static bool is_sendable(const struct relay *relay)
 }
 
 /* When there is something to do, if nobody answers before. */
-static int64_t wake_ns(const struct relay *relay, const struct turn *turn)
+static int64_t wake_ns(const struct relay *relay, const struct round *round)
 {
-    int64_t poll_ns = turn->began_ns + relay->options->poll_ms * HF__NS_PER_MS;
+    int64_t poll_ns = round->began_ns + relay->options->poll_ms * HF__NS_PER_MS;
 
-    if (turn->resume_ns > 0)
-        return turn->resume_ns;
-    return turn->stop_ns != 0 && turn->stop_ns < poll_ns ? turn->stop_ns : poll_ns;
+    if (round->resume_ns > 0)
+        return round->resume_ns;
+    return round->stop_ns != 0 && round->stop_ns < poll_ns ? round->stop_ns : poll_ns;
 }
 
-static bool round_is_over(const struct relay *relay, const struct turn *turn)
+static bool round_is_over(const struct relay *relay, const struct round *round)
 {
     const struct relay_batch *batch = &relay->batch;
 
-    if (turn->resume_ns > 0 && hf__now_ns() < turn->resume_ns)
+    if (round->resume_ns > 0 && hf__now_ns() < round->resume_ns)
         return false;
-    if (turn->stop_ns == 0 && is_sendable(relay))
+    if (round->stop_ns == 0 && is_sendable(relay))
         return false;
-    if (batch->under_way == 0 && (batch->answered > 0 || batch->blocked > 0 || turn->more))
+    if (batch->under_way == 0 && (batch->answered > 0 || batch->blocked > 0 || round->more))
         return true;
-    return hf__now_ns() >= wake_ns(relay, turn);
+    return hf__now_ns() >= wake_ns(relay, round);
 }
 
 enum hf_status relay_loop(struct relay *relay, struct hf_error *err)
 {
-    struct turn turn = {.more = true};
+    struct round round = {.more = true};
     enum hf_status status = HF_OK;
 
     while (status == HF_OK &&
-           !(turn.stop_ns != 0 && relay->batch.under_way == 0 && relay->batch.answered == 0)) {
-        status = check(relay, &turn, err);
-        if (status == HF_OK && turn.stop_ns == 0)
+           !(round.stop_ns != 0 && relay->batch.under_way == 0 && relay->batch.answered == 0)) {
+        status = check(relay, &round, err);
+        if (status == HF_OK && round.stop_ns == 0)
             status = send_some(relay, err);
-        if (status == HF_OK && !round_is_over(relay, &turn))
-            wait_for(relay, &turn);
+        if (status == HF_OK && !round_is_over(relay, &round))
+            wait_for(relay, &round);
         if (status == HF_OK)
             status = take_answers(relay, err);
-        if (status == HF_OK && round_is_over(relay, &turn))
-            status = next_round(relay, &turn, err);
+        if (status == HF_OK && round_is_over(relay, &round))
+            status = next_round(relay, &round, err);
     }
     if (status == HF_OK)
         return hf__fail(err, HF_CANCELLED, "told to stop");
@@ -89,7 +89,7 @@ enum hf_status relay_loop(struct relay *relay, struct hf_error *err)
 }
 
 /* A relay that was frozen finds out here before it sends anything. */
-static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_error *err)
+static enum hf_status check(struct relay *relay, struct round *round, struct hf_error *err)
 {
     struct pollfd fds[FDS] = {[SIGNAL] = {.fd = relay->signal_fd, .events = POLLIN},
                               [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
@@ -99,26 +99,26 @@ static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_er
     if (fds[LOST].revents != 0 || hf_lease_remaining_ms(relay->lease) <= 0)
         return hf__fail(err, HF_LOST, "lock \"%.60s\" %.180s", hf_lease_name(relay->lease),
                         cli_loss_text(what, relay->lease));
-    if (fds[SIGNAL].revents != 0 && turn->stop_ns == 0)
-        turn->stop_ns = hf__now_ns() + STOP_MS * HF__NS_PER_MS;
-    if (turn->stop_ns != 0 && hf__now_ns() >= turn->stop_ns && turn->resume_ns > 0)
+    if (fds[SIGNAL].revents != 0 && round->stop_ns == 0)
+        round->stop_ns = hf__now_ns() + STOP_MS * HF__NS_PER_MS;
+    if (round->stop_ns != 0 && hf__now_ns() >= round->stop_ns && round->resume_ns > 0)
         return hf__fail(err, HF_CANCELLED,
                         "told to stop; %zu messages that were delivered are not "
                         "deleted, and will be delivered again",
                         relay->batch.answered);
-    if (turn->stop_ns != 0 && hf__now_ns() >= turn->stop_ns && relay->batch.answered == 0)
+    if (round->stop_ns != 0 && hf__now_ns() >= round->stop_ns && relay->batch.answered == 0)
         return hf__fail(err, HF_CANCELLED, "told to stop");
     return HF_OK;
 }
 
 /* Once we were told to stop, the signal is no news. */
-static void wait_for(struct relay *relay, const struct turn *turn)
+static void wait_for(struct relay *relay, const struct round *round)
 {
     struct pollfd fds[FDS] = {
-        [SIGNAL] = {.fd = turn->stop_ns == 0 ? relay->signal_fd : -1, .events = POLLIN},
+        [SIGNAL] = {.fd = round->stop_ns == 0 ? relay->signal_fd : -1, .events = POLLIN},
         [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
 
-    relay->sender_ops->wait(relay->sender, fds, FDS, wake_ns(relay, turn));
+    relay->sender_ops->wait(relay->sender, fds, FDS, wake_ns(relay, round));
 }
 
 static struct relay_message *delivered_by(struct relay *relay, unsigned delivery, size_t *place)
@@ -251,7 +251,7 @@ static bool is_under_way(const struct relay_batch *batch, size_t i)
 
 /* The messages of other keys. The fetch has to pass over those that wait, which may be many, so it
  * is not done every time. */
-static enum hf_status fetch_beside(struct relay *relay, struct turn *turn, struct hf_error *err)
+static enum hf_status fetch_beside(struct relay *relay, struct round *round, struct hf_error *err)
 {
     char *aside = relay_batch_list(&relay->batch, is_under_way);
     int64_t began_ns = hf__now_ns();
@@ -262,11 +262,11 @@ static enum hf_status fetch_beside(struct relay *relay, struct turn *turn, struc
     relay_batch_again(&relay->batch);
     status = fetch_some(relay, aside, err);
     free(aside);
-    turn->beside_ns = hf__now_ns() + BESIDE_SHARE * (hf__now_ns() - began_ns);
+    round->beside_ns = hf__now_ns() + BESIDE_SHARE * (hf__now_ns() - began_ns);
     return status;
 }
 
-static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_error *err)
+static enum hf_status fetch(struct relay *relay, struct round *round, struct hf_error *err)
 {
     struct relay_batch *batch = &relay->batch;
     enum hf_status status = relay->db.link != NULL ? HF_OK : outbox_db_open(&relay->db, err);
@@ -274,9 +274,9 @@ static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_er
     if (status != HF_OK)
         return status;
     status = fetch_some(relay, NULL, err);
-    turn->more = batch->count > batch->carried;
-    if (status == HF_OK && is_held_up(relay) && hf__now_ns() >= turn->beside_ns)
-        status = fetch_beside(relay, turn, err);
+    round->more = batch->count > batch->carried;
+    if (status == HF_OK && is_held_up(relay) && hf__now_ns() >= round->beside_ns)
+        status = fetch_beside(relay, round, err);
     if (status == HF_UNREACHABLE)
         outbox_db_close(&relay->db);
     if (status != HF_OK)
@@ -284,7 +284,7 @@ static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_er
     return status;
 }
 
-static enum hf_status next_round(struct relay *relay, struct turn *turn, struct hf_error *err)
+static enum hf_status next_round(struct relay *relay, struct round *round, struct hf_error *err)
 {
     struct relay_batch *batch = &relay->batch;
     enum hf_status status = HF_OK;
@@ -297,14 +297,14 @@ static enum hf_status next_round(struct relay *relay, struct turn *turn, struct 
         relay_batch_shrink(batch);
         if (relay->db.link != NULL)
             relay_tell_figures(relay, false);
-        turn->began_ns = hf__now_ns();
-        turn->more = false;
-        if (turn->stop_ns == 0)
-            status = fetch(relay, turn, err);
+        round->began_ns = hf__now_ns();
+        round->more = false;
+        if (round->stop_ns == 0)
+            status = fetch(relay, round, err);
     }
     if (status != HF_OK)
-        return in_trouble(relay, turn, status, err);
-    turn->resume_ns = 0;
+        return in_trouble(relay, round, status, err);
+    round->resume_ns = 0;
     hf__backoff_worked(&relay->backoff);
     if (relay->told)
         cli_stderr_say(relay->writer, "database %s: it answers again", relay->db.shown);
@@ -313,7 +313,7 @@ static enum hf_status next_round(struct relay *relay, struct turn *turn, struct 
 }
 
 /* What may pass is waited for; what was answered is kept meanwhile. */
-static enum hf_status in_trouble(struct relay *relay, struct turn *turn, enum hf_status status,
+static enum hf_status in_trouble(struct relay *relay, struct round *round, enum hf_status status,
                                  struct hf_error *err)
 {
     uint32_t dice;
@@ -321,7 +321,7 @@ static enum hf_status in_trouble(struct relay *relay, struct turn *turn, enum hf
     if (status != HF_BUSY && status != HF_UNREACHABLE)
         return status;
     hf__random(&dice, sizeof dice);
-    turn->resume_ns = hf__backoff_failed(&relay->backoff, hf__now_ns(), dice);
+    round->resume_ns = hf__backoff_failed(&relay->backoff, hf__now_ns(), dice);
     if (!relay->told && (status == HF_UNREACHABLE || relay->backoff.failures > 3)) {
         cli_stderr_say(relay->writer, "%s; trying again", err->text);
         relay->told = true;
