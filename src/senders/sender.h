@@ -54,8 +54,8 @@ struct hf__sender_ops {
                            struct hf_error *err);
     /* Ends what is under way. Takes NULL. */
     void (*close)(struct hf__sender *sender);
-    /* Sends a message as a delivery whose number is free. What fails is answered later, with RETRY. HF_OK;
-     * HF_NOMEM. */
+    /* Sends a message as a delivery whose number is free. What fails is answered later, with
+     * RETRY. HF_OK; HF_NOMEM. */
     enum hf_status (*send)(struct hf__sender *sender, unsigned delivery,
                            const struct hf__sender_message *message, struct hf_error *err);
     /* Waits until there is an answer, one of count other descriptors (HF__SENDER_FDS_MAX at most)

@@ -1,7 +1,7 @@
 /* cmd_elect.c - holdfast elect: stand for election, lead while CMD runs, and stand again.
  *
- * A term is one run of CMD, with the same supervision: the lock is given back only when the whole
- * tree is gone. core/elect.c decides whether there is another one, and when. */
+ * A term is one run of CMD, supervised as by `run`: the lock is given back only when the whole tree
+ * is gone. core/elect.c decides whether there is another one, and when. */
 #include "cli/elect/notify.h"
 #include "cli/run/job.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool relay_batch_init(struct relay_batch *batch, size_t capacity)
+bool outbox_batch_init(struct outbox_batch *batch, size_t capacity)
 {
-    *batch = (struct relay_batch){.capacity = capacity, .table_size = 2};
+    *batch = (struct outbox_batch){.capacity = capacity, .table_size = 2};
     while (batch->table_size < 2 * capacity)
         batch->table_size *= 2;
     batch->items = calloc(capacity, sizeof *batch->items);
@@ -16,13 +16,13 @@ bool relay_batch_init(struct relay_batch *batch, size_t capacity)
     return batch->items != NULL && batch->messages != NULL && batch->table != NULL;
 }
 
-static void forget(struct relay_message *message)
+static void forget(struct outbox_message *message)
 {
     free(message->block);
     free(message->body);
 }
 
-void relay_batch_release(struct relay_batch *batch)
+void outbox_batch_release(struct outbox_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         forget(&batch->messages[i]);
@@ -32,7 +32,7 @@ void relay_batch_release(struct relay_batch *batch)
 }
 
 /* The one among the first `count` that has this id, or NULL. */
-static struct hf__outbox_item *find(const struct relay_batch *batch, size_t count, uint64_t id)
+static struct hf__outbox_item *find(const struct outbox_batch *batch, size_t count, uint64_t id)
 {
     for (size_t i = count; i > 0; i--)
         if (batch->items[i - 1].id == id)
@@ -41,7 +41,7 @@ static struct hf__outbox_item *find(const struct relay_batch *batch, size_t coun
 }
 
 /* By its uid, too: after a restore an id may be another message's. */
-static bool is_carried(const struct relay_batch *batch, uint64_t id, const char *uid)
+static bool is_carried(const struct outbox_batch *batch, uint64_t id, const char *uid)
 {
     const struct hf__outbox_item *item = find(batch, batch->carried, id);
 
@@ -52,7 +52,7 @@ static bool is_carried(const struct relay_batch *batch, uint64_t id, const char 
  * before what follows here. One that is carried may have been marked since, by a relay that lost
  * its lock. After a restore the id may be that of a message with another key, which is not meant.
  */
-static bool is_behind(const struct relay_batch *batch, uint64_t blocker, const char *key)
+static bool is_behind(const struct outbox_batch *batch, uint64_t blocker, const char *key)
 {
     struct hf__outbox_item *item = find(batch, batch->count, blocker);
 
@@ -81,7 +81,7 @@ static const char *keep(char **at, const struct hf__db_text *value)
 }
 
 /* All that is known before the second statement, in one block. */
-static bool copy_texts(struct relay_message *message, const struct hf__db_text *values)
+static bool copy_texts(struct outbox_message *message, const struct hf__db_text *values)
 {
     struct hf__sender_message *sent = &message->sent;
     size_t size = 0;
@@ -100,7 +100,7 @@ static bool copy_texts(struct relay_message *message, const struct hf__db_text *
     return true;
 }
 
-static bool set_body(struct relay_message *message, const struct hf__db_text *payload,
+static bool set_body(struct outbox_message *message, const struct hf__db_text *payload,
                      const struct hf__db_text *headers)
 {
     char *at;
@@ -115,11 +115,11 @@ static bool set_body(struct relay_message *message, const struct hf__db_text *pa
 }
 
 /* What does not fit any more is left for the next fetch; but one is taken, whatever its size. */
-bool relay_batch_add(const struct hf__db_text *values, void *data)
+bool outbox_batch_add(const struct hf__db_text *values, void *data)
 {
-    struct relay_batch *batch = data;
+    struct outbox_batch *batch = data;
     struct hf__outbox_item *item = &batch->items[batch->count];
-    struct relay_message *message = &batch->messages[batch->count];
+    struct outbox_message *message = &batch->messages[batch->count];
     uint64_t id = number(&values[HF__OUTBOX_ID]);
     uint64_t bytes = number(&values[HF__OUTBOX_BYTES]);
 
@@ -128,11 +128,11 @@ bool relay_batch_add(const struct hf__db_text *values, void *data)
         batch->full)
         return true;
     batch->bytes += bytes;
-    if (batch->bytes > RELAY_FETCH_BYTES && batch->count > batch->carried) {
+    if (batch->bytes > OUTBOX_FETCH_BYTES && batch->count > batch->carried) {
         batch->full = true;
         return true;
     }
-    *message = (struct relay_message){.asked_ms = -1};
+    *message = (struct outbox_message){.asked_ms = -1};
     if (!copy_texts(message, values) ||
         (values[HF__OUTBOX_SMALL_HEADERS].data != NULL &&
          !set_body(message, &values[HF__OUTBOX_SMALL_PAYLOAD], &values[HF__OUTBOX_SMALL_HEADERS])))
@@ -150,9 +150,9 @@ bool relay_batch_add(const struct hf__db_text *values, void *data)
     return true;
 }
 
-bool relay_batch_add_body(const struct hf__db_text *values, void *data)
+bool outbox_batch_add_body(const struct hf__db_text *values, void *data)
 {
-    struct relay_batch *batch = data;
+    struct outbox_batch *batch = data;
     uint64_t id = number(&values[HF__OUTBOX_ID]);
 
     /* Both come in the order of ids. */
@@ -167,7 +167,7 @@ bool relay_batch_add_body(const struct hf__db_text *values, void *data)
 /* One whose body is gone was dropped between the two statements. What was parked behind it is free
  * now, and not here: nothing else of its key is sent in this round, as behind one that had failed.
  */
-void relay_batch_link(struct relay_batch *batch)
+void outbox_batch_link(struct outbox_batch *batch)
 {
     for (size_t i = batch->carried; i < batch->count; i++)
         if (batch->messages[i].body == NULL && batch->items[i].blocker == 0) {
@@ -177,7 +177,7 @@ void relay_batch_link(struct relay_batch *batch)
     hf__outbox_link(batch->items, batch->count, batch->table, batch->table_size);
 }
 
-void relay_batch_shrink(struct relay_batch *batch)
+void outbox_batch_shrink(struct outbox_batch *batch)
 {
     size_t kept = 0;
 
@@ -192,11 +192,11 @@ void relay_batch_shrink(struct relay_batch *batch)
     batch->count = kept;
     batch->first = 0;
     batch->answered = batch->blocked = 0;
-    relay_batch_again(batch);
-    relay_batch_link(batch);
+    outbox_batch_again(batch);
+    outbox_batch_link(batch);
 }
 
-void relay_batch_again(struct relay_batch *batch)
+void outbox_batch_again(struct outbox_batch *batch)
 {
     batch->carried = batch->body = batch->count;
     batch->rows = 0;
@@ -204,7 +204,7 @@ void relay_batch_again(struct relay_batch *batch)
     batch->full = false;
 }
 
-char *relay_batch_list(const struct relay_batch *batch, relay_pick_fn *pick)
+char *outbox_batch_list(const struct outbox_batch *batch, outbox_pick_fn *pick)
 {
     char *text = NULL;
     size_t len;

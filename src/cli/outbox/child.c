@@ -57,7 +57,7 @@ static bool open_pipes(int pipes[PIPES][2])
     return true;
 }
 
-int relay_child_start(struct relay_child *child, char **command, char **environment)
+int outbox_child_start(struct outbox_child *child, char **command, char **environment)
 {
     int pipes[PIPES][2];
     int number = 0;
@@ -86,7 +86,7 @@ int relay_child_start(struct relay_child *child, char **command, char **environm
     return number;
 }
 
-bool relay_child_ended(const struct relay_child *child, int64_t until_ns)
+bool outbox_child_ended(const struct outbox_child *child, int64_t until_ns)
 {
     siginfo_t info = {.si_pid = 0};
     struct pollfd nothing;
@@ -97,7 +97,7 @@ bool relay_child_ended(const struct relay_child *child, int64_t until_ns)
     return info.si_pid != 0;
 }
 
-int relay_child_reap(struct relay_child *child)
+int outbox_child_reap(struct outbox_child *child)
 {
     int status = 0;
 
@@ -108,14 +108,14 @@ int relay_child_reap(struct relay_child *child)
     return status;
 }
 
-void relay_child_end(struct relay_child *child)
+void outbox_child_end(struct outbox_child *child)
 {
     int64_t began_ns = hf__now_ns();
 
     (void)close(child->in);
-    if (!relay_child_ended(child, began_ns + TERM_MS * HF__NS_PER_MS))
+    if (!outbox_child_ended(child, began_ns + TERM_MS * HF__NS_PER_MS))
         (void)cli_kill_group(child->pid, SIGTERM);
-    (void)relay_child_ended(child, began_ns + KILL_MS * HF__NS_PER_MS);
+    (void)outbox_child_ended(child, began_ns + KILL_MS * HF__NS_PER_MS);
     (void)cli_kill_group(child->pid, SIGKILL);
     (void)waitpid(child->pid, NULL, 0);
     (void)close(child->out);

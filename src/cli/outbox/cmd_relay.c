@@ -23,8 +23,8 @@ enum {
 /* One relay, from the command line to its end. */
 struct job {
     const struct cli_context *context;
-    struct relay_options options;
-    struct relay relay;
+    struct outbox_relay_options options;
+    struct outbox_relay relay;
     struct take take;
     char lock[HF_NAME_MAX + 1];
     char issuer[HF_IDENTITY_SIZE];
@@ -70,7 +70,7 @@ const struct cli_command command_outbox_relay = {
 static int read_request(struct job *job, int argc, char **argv, bool *go_on)
 {
     const struct cli_command *command = &command_outbox_relay;
-    struct relay_options *options = &job->options;
+    struct outbox_relay_options *options = &job->options;
     const struct cli_option table[] = {
         OUTBOX_DB_OPTIONS(&job->relay.db, &options->schema),
         {0, "name", CLI_TEXT, "NAME", "its lock is outbox/NAME; default: main", NULL,
@@ -93,13 +93,13 @@ static int read_request(struct job *job, int argc, char **argv, bool *go_on)
     bool dashes = false;
     int first, bad;
 
-    *options = (struct relay_options){.take = TAKE_DEFAULTS,
-                                      .name = "main",
-                                      .parallel = 8,
-                                      .batch = 500,
-                                      .attempts = 20,
-                                      .poll_ms = 200,
-                                      .timeout_ms = 30000};
+    *options = (struct outbox_relay_options){.take = TAKE_DEFAULTS,
+                                             .name = "main",
+                                             .parallel = 8,
+                                             .batch = 500,
+                                             .attempts = 20,
+                                             .poll_ms = 200,
+                                             .timeout_ms = 30000};
     first = cli_parse(command, table, argc, argv, &dashes);
     if (first < 0)
         return cli_parse_exit(first);
@@ -111,14 +111,14 @@ static int read_request(struct job *job, int argc, char **argv, bool *go_on)
     return bad;
 }
 
-static int check_numbers(const struct relay_options *options)
+static int check_numbers(const struct outbox_relay_options *options)
 {
     const struct cli_command *command = &command_outbox_relay;
 
-    if (options->parallel < 1 || options->parallel > RELAY_PARALLEL_MAX)
-        return cli_usage_error(command, "--parallel: 1 to %d", RELAY_PARALLEL_MAX);
-    if (options->batch < 1 || options->batch > RELAY_BATCH_MAX)
-        return cli_usage_error(command, "--batch: 1 to %d", RELAY_BATCH_MAX);
+    if (options->parallel < 1 || options->parallel > OUTBOX_PARALLEL_MAX)
+        return cli_usage_error(command, "--parallel: 1 to %d", OUTBOX_PARALLEL_MAX);
+    if (options->batch < 1 || options->batch > OUTBOX_BATCH_MAX)
+        return cli_usage_error(command, "--batch: 1 to %d", OUTBOX_BATCH_MAX);
     if (options->attempts < 1 || options->attempts > INT32_MAX)
         return cli_usage_error(command, "--attempts: at least 1");
     if (options->poll_ms < 1 || options->poll_ms > POLL_MAX_MS)
@@ -131,7 +131,7 @@ static int check_numbers(const struct relay_options *options)
 static int check_request(struct job *job)
 {
     const struct cli_command *command = &command_outbox_relay;
-    struct relay_options *options = &job->options;
+    struct outbox_relay_options *options = &job->options;
     char lock[sizeof job->lock + 8];
     int bad = check_numbers(options);
 
@@ -254,7 +254,7 @@ static void say(void *data, const char *text)
 
 static enum hf_status open_sender(struct job *job, struct hf_error *err)
 {
-    struct relay *relay = &job->relay;
+    struct outbox_relay *relay = &job->relay;
     struct hf__sender_options options = {.url = job->options.http,
                                          .command = job->options.command,
                                          .environment = job->environment,
@@ -268,7 +268,7 @@ static enum hf_status open_sender(struct job *job, struct hf_error *err)
 }
 
 /* Raises the fence; a database that is down is waited for while the lock is ours. */
-static enum hf_status raise_fence(struct relay *relay, struct hf_error *err)
+static enum hf_status raise_fence(struct outbox_relay *relay, struct hf_error *err)
 {
     struct pollfd fds[] = {{.fd = relay->signal_fd, .events = POLLIN},
                            {.fd = relay->lost_fd, .events = POLLIN}};
@@ -276,7 +276,7 @@ static enum hf_status raise_fence(struct relay *relay, struct hf_error *err)
     uint32_t dice;
 
     for (;;) {
-        status = relay_settle_begin(relay, err);
+        status = outbox_settle_begin(relay, err);
         if (status != HF_BUSY && status != HF_UNREACHABLE)
             break;
         if (!relay->told)
@@ -295,7 +295,7 @@ static enum hf_status raise_fence(struct relay *relay, struct hf_error *err)
 
 static enum hf_status relay_under_lock(struct job *job, struct hf_error *err)
 {
-    struct relay *relay = &job->relay;
+    struct outbox_relay *relay = &job->relay;
     size_t places = (size_t)(2 * job->options.batch + job->options.parallel);
     enum hf_status status;
 
@@ -308,17 +308,17 @@ static enum hf_status relay_under_lock(struct job *job, struct hf_error *err)
     relay->pass = (struct hf__outbox_pass){
         .name = job->options.name, .token = hf_lease_token(relay->lease), .issuer = job->issuer};
     relay->deliveries = calloc(job->options.parallel, sizeof *relay->deliveries);
-    if (!relay_batch_init(&relay->batch, places) || relay->deliveries == NULL ||
+    if (!outbox_batch_init(&relay->batch, places) || relay->deliveries == NULL ||
         !make_environment(job))
         return hf__nomem(err);
     status = raise_fence(relay, err);
     if (status == HF_OK)
         status = open_sender(job, err);
     if (status == HF_OK)
-        status = relay_loop(relay, err);
+        status = outbox_relay_loop(relay, err);
     if (relay->sender != NULL)
         relay->sender_ops->close(relay->sender);
-    relay_tell_figures(relay, true);
+    outbox_tell_figures(relay, true);
     return status;
 }
 
@@ -359,12 +359,12 @@ static int exit_code_of(struct job *job, enum hf_status status, const struct hf_
 
 static int relay_in_job(struct job *job, int *die_of)
 {
-    struct relay *relay = &job->relay;
+    struct outbox_relay *relay = &job->relay;
     struct hf_error err;
     enum hf_status status = HF_OK;
     int exit_code;
 
-    relay->sender_ops = &relay_command_ops;
+    relay->sender_ops = &outbox_command_ops;
     relay->events = events_open(&job->options.events, job->lock, relay->writer);
     if (job->options.http[0] != '\0')
         status = hf__sender_find(&relay->sender_ops, &err);
@@ -378,7 +378,7 @@ static int relay_in_job(struct job *job, int *die_of)
     if (relay->lease != NULL)
         give_back(job);
     hf_close(job->take.store);
-    relay_batch_release(&relay->batch);
+    outbox_batch_release(&relay->batch);
     free(relay->deliveries);
     free(job->environment);
     exit_code = exit_code_of(job, status, &err, die_of);

@@ -31,7 +31,7 @@ static bool read_depth(const struct hf__db_text *values, void *data)
 }
 
 /* If the database cannot be asked, the next statement will find out. */
-static void look(struct relay *relay, struct depth *depth)
+static void look(struct outbox_relay *relay, struct depth *depth)
 {
     struct outbox_answer answer = {.row = read_depth, .data = depth};
     struct hf_error err;
@@ -43,15 +43,15 @@ static void look(struct relay *relay, struct depth *depth)
         outbox_db_close(&relay->db);
 }
 
-void relay_tell_figures(struct relay *relay, bool last)
+void outbox_tell_figures(struct outbox_relay *relay, bool last)
 {
-    const struct relay_counts counts = relay->counts;
+    const struct outbox_counts counts = relay->counts;
     struct depth depth = {.known = false};
 
     if (relay->events == NULL || (!last && hf__now_ns() < relay->figures_ns))
         return;
-    relay->figures_ns = hf__now_ns() + RELAY_FIGURES_MS * HF__NS_PER_MS;
-    relay->counts = (struct relay_counts){.sent = 0};
+    relay->figures_ns = hf__now_ns() + OUTBOX_FIGURES_MS * HF__NS_PER_MS;
+    relay->counts = (struct outbox_counts){.sent = 0};
     look(relay, &depth);
     if (!depth.known)
         EVENTS_SAY(relay->events, EVENT_RELAYED, EVENT_NUMBER("sent", (int64_t)counts.sent),

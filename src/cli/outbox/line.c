@@ -88,7 +88,7 @@ static void put_headers(FILE *out, const char *object)
     fputs(object, out);
 }
 
-void relay_line(FILE *out, const struct hf__sender_message *message)
+void outbox_line(FILE *out, const struct hf__sender_message *message)
 {
     fprintf(out, "{\"uid\":\"%s\",\"topic\":", message->uid);
     put_string(out, message->topic);

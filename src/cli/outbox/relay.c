@@ -27,22 +27,23 @@ struct round {
     bool more;         /* there may be more to fetch at once */
 };
 
-static enum hf_status check(struct relay *relay, struct round *round, struct hf_error *err);
-static void wait_for(struct relay *relay, const struct round *round);
-static enum hf_status take_answers(struct relay *relay, struct hf_error *err);
-static enum hf_status send_some(struct relay *relay, struct hf_error *err);
-static enum hf_status next_round(struct relay *relay, struct round *round, struct hf_error *err);
-static enum hf_status in_trouble(struct relay *relay, struct round *round, enum hf_status status,
+static enum hf_status check(struct outbox_relay *relay, struct round *round, struct hf_error *err);
+static void wait_for(struct outbox_relay *relay, const struct round *round);
+static enum hf_status take_answers(struct outbox_relay *relay, struct hf_error *err);
+static enum hf_status send_some(struct outbox_relay *relay, struct hf_error *err);
+static enum hf_status next_round(struct outbox_relay *relay, struct round *round,
                                  struct hf_error *err);
+static enum hf_status in_trouble(struct outbox_relay *relay, struct round *round,
+                                 enum hf_status status, struct hf_error *err);
 
-static bool is_sendable(const struct relay *relay)
+static bool is_sendable(const struct outbox_relay *relay)
 {
     return relay->batch.under_way < relay->options->parallel &&
            hf__outbox_next(relay->batch.items, relay->batch.count, relay->batch.first) >= 0;
 }
 
 /* When there is something to do, if nobody answers before. */
-static int64_t wake_ns(const struct relay *relay, const struct round *round)
+static int64_t wake_ns(const struct outbox_relay *relay, const struct round *round)
 {
     int64_t poll_ns = round->began_ns + relay->options->poll_ms * HF__NS_PER_MS;
 
@@ -51,9 +52,9 @@ static int64_t wake_ns(const struct relay *relay, const struct round *round)
     return round->stop_ns != 0 && round->stop_ns < poll_ns ? round->stop_ns : poll_ns;
 }
 
-static bool round_is_over(const struct relay *relay, const struct round *round)
+static bool round_is_over(const struct outbox_relay *relay, const struct round *round)
 {
-    const struct relay_batch *batch = &relay->batch;
+    const struct outbox_batch *batch = &relay->batch;
 
     if (round->resume_ns > 0 && hf__now_ns() < round->resume_ns)
         return false;
@@ -64,7 +65,7 @@ static bool round_is_over(const struct relay *relay, const struct round *round)
     return hf__now_ns() >= wake_ns(relay, round);
 }
 
-enum hf_status relay_loop(struct relay *relay, struct hf_error *err)
+enum hf_status outbox_relay_loop(struct outbox_relay *relay, struct hf_error *err)
 {
     struct round round = {.more = true};
     enum hf_status status = HF_OK;
@@ -84,12 +85,12 @@ enum hf_status relay_loop(struct relay *relay, struct hf_error *err)
     if (status == HF_OK)
         return hf__fail(err, HF_CANCELLED, "told to stop");
     if (status == HF_LOST || status == HF_STALE)
-        relay_settle_last(relay);
+        outbox_settle_last(relay);
     return status;
 }
 
 /* A relay that was frozen finds out here before it sends anything. */
-static enum hf_status check(struct relay *relay, struct round *round, struct hf_error *err)
+static enum hf_status check(struct outbox_relay *relay, struct round *round, struct hf_error *err)
 {
     struct pollfd fds[FDS] = {[SIGNAL] = {.fd = relay->signal_fd, .events = POLLIN},
                               [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
@@ -112,7 +113,7 @@ static enum hf_status check(struct relay *relay, struct round *round, struct hf_
 }
 
 /* Once we were told to stop, the signal is no news. */
-static void wait_for(struct relay *relay, const struct round *round)
+static void wait_for(struct outbox_relay *relay, const struct round *round)
 {
     struct pollfd fds[FDS] = {
         [SIGNAL] = {.fd = round->stop_ns == 0 ? relay->signal_fd : -1, .events = POLLIN},
@@ -121,7 +122,8 @@ static void wait_for(struct relay *relay, const struct round *round)
     relay->sender_ops->wait(relay->sender, fds, FDS, wake_ns(relay, round));
 }
 
-static struct relay_message *delivered_by(struct relay *relay, unsigned delivery, size_t *place)
+static struct outbox_message *delivered_by(struct outbox_relay *relay, unsigned delivery,
+                                           size_t *place)
 {
     for (size_t i = relay->batch.first; i < relay->batch.count; i++)
         if (relay->batch.items[i].step == HF__OUTBOX_SENT &&
@@ -132,17 +134,17 @@ static struct relay_message *delivered_by(struct relay *relay, unsigned delivery
     return NULL;
 }
 
-static void pass_answered(struct relay_batch *batch)
+static void pass_answered(struct outbox_batch *batch)
 {
     while (batch->first < batch->count && (batch->items[batch->first].step == HF__OUTBOX_DONE ||
                                            batch->items[batch->first].step == HF__OUTBOX_FAILED))
         batch->first++;
 }
 
-static enum hf_status take_answers(struct relay *relay, struct hf_error *err)
+static enum hf_status take_answers(struct outbox_relay *relay, struct hf_error *err)
 {
     struct hf__sender_answer answer;
-    struct relay_message *message;
+    struct outbox_message *message;
     size_t place = 0;
 
     while (relay->sender_ops->answer(relay->sender, &answer)) {
@@ -170,9 +172,9 @@ static enum hf_status take_answers(struct relay *relay, struct hf_error *err)
     return HF_OK;
 }
 
-static enum hf_status send_some(struct relay *relay, struct hf_error *err)
+static enum hf_status send_some(struct outbox_relay *relay, struct hf_error *err)
 {
-    struct relay_batch *batch = &relay->batch;
+    struct outbox_batch *batch = &relay->batch;
     enum hf_status status = HF_OK;
     unsigned delivery = 0;
     size_t from = batch->first;
@@ -180,7 +182,7 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
 
     while (status == HF_OK && batch->under_way < relay->options->parallel &&
            (place = hf__outbox_next(batch->items, batch->count, from)) >= 0) {
-        struct relay_message *message = &batch->messages[place];
+        struct outbox_message *message = &batch->messages[place];
 
         from = (size_t)place + 1;
         while (relay->deliveries[delivery])
@@ -197,15 +199,15 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
     return status;
 }
 
-static bool needs_body(const struct relay_batch *batch, size_t i)
+static bool needs_body(const struct outbox_batch *batch, size_t i)
 {
     return i >= batch->carried && batch->items[i].blocker == 0 && batch->messages[i].body == NULL;
 }
 
-static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)
+static enum hf_status fetch_bodies(struct outbox_relay *relay, struct hf_error *err)
 {
-    struct outbox_answer answer = {.row = relay_batch_add_body, .data = &relay->batch};
-    char *ids = relay_batch_list(&relay->batch, needs_body);
+    struct outbox_answer answer = {.row = outbox_batch_add_body, .data = &relay->batch};
+    char *ids = outbox_batch_list(&relay->batch, needs_body);
     enum hf_status status = HF_OK;
 
     if (ids == NULL)
@@ -219,9 +221,10 @@ static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)
 }
 
 /* aside: as hf__outbox_put_fetch has it. */
-static enum hf_status fetch_some(struct relay *relay, const char *aside, struct hf_error *err)
+static enum hf_status fetch_some(struct outbox_relay *relay, const char *aside,
+                                 struct hf_error *err)
 {
-    struct outbox_answer answer = {.row = relay_batch_add, .data = &relay->batch};
+    struct outbox_answer answer = {.row = outbox_batch_add, .data = &relay->batch};
     enum hf_status status;
 
     hf__outbox_put_fetch(outbox_db_say(&relay->db), &relay->db.names, relay->options->batch, aside);
@@ -230,45 +233,46 @@ static enum hf_status fetch_some(struct relay *relay, const char *aside, struct 
     if (status == HF_OK)
         status = fetch_bodies(relay, err);
     if (status == HF_OK)
-        relay_batch_link(&relay->batch);
+        outbox_batch_link(&relay->batch);
     return status;
 }
 
 /* Whether all that a fetch brought stands behind what is under way, and left no room for others. */
-static bool is_held_up(const struct relay *relay)
+static bool is_held_up(const struct outbox_relay *relay)
 {
-    const struct relay_batch *batch = &relay->batch;
+    const struct outbox_batch *batch = &relay->batch;
 
     return batch->under_way > 0 && batch->under_way < relay->options->parallel &&
            batch->blocked == 0 && (batch->full || batch->rows >= relay->options->batch) &&
            !is_sendable(relay);
 }
 
-static bool is_under_way(const struct relay_batch *batch, size_t i)
+static bool is_under_way(const struct outbox_batch *batch, size_t i)
 {
     return batch->items[i].step == HF__OUTBOX_SENT;
 }
 
 /* The messages of other keys. The fetch has to pass over those that wait, which may be many, so it
  * is not done every time. */
-static enum hf_status fetch_beside(struct relay *relay, struct round *round, struct hf_error *err)
+static enum hf_status fetch_beside(struct outbox_relay *relay, struct round *round,
+                                   struct hf_error *err)
 {
-    char *aside = relay_batch_list(&relay->batch, is_under_way);
+    char *aside = outbox_batch_list(&relay->batch, is_under_way);
     int64_t began_ns = hf__now_ns();
     enum hf_status status;
 
     if (aside == NULL)
         return hf__nomem(err);
-    relay_batch_again(&relay->batch);
+    outbox_batch_again(&relay->batch);
     status = fetch_some(relay, aside, err);
     free(aside);
     round->beside_ns = hf__now_ns() + BESIDE_SHARE * (hf__now_ns() - began_ns);
     return status;
 }
 
-static enum hf_status fetch(struct relay *relay, struct round *round, struct hf_error *err)
+static enum hf_status fetch(struct outbox_relay *relay, struct round *round, struct hf_error *err)
 {
-    struct relay_batch *batch = &relay->batch;
+    struct outbox_batch *batch = &relay->batch;
     enum hf_status status = relay->db.link != NULL ? HF_OK : outbox_db_open(&relay->db, err);
 
     if (status != HF_OK)
@@ -280,23 +284,24 @@ static enum hf_status fetch(struct relay *relay, struct round *round, struct hf_
     if (status == HF_UNREACHABLE)
         outbox_db_close(&relay->db);
     if (status != HF_OK)
-        relay_batch_shrink(batch); /* those without a body were not fetched to the end */
+        outbox_batch_shrink(batch); /* those without a body were not fetched to the end */
     return status;
 }
 
-static enum hf_status next_round(struct relay *relay, struct round *round, struct hf_error *err)
+static enum hf_status next_round(struct outbox_relay *relay, struct round *round,
+                                 struct hf_error *err)
 {
-    struct relay_batch *batch = &relay->batch;
+    struct outbox_batch *batch = &relay->batch;
     enum hf_status status = HF_OK;
 
     if (hf_lease_remaining_ms(relay->lease) <= 0)
         return HF_OK; /* check() says it */
     if (batch->answered > 0 || batch->blocked > 0)
-        status = relay_settle(relay, err);
+        status = outbox_settle(relay, err);
     if (status == HF_OK) {
-        relay_batch_shrink(batch);
+        outbox_batch_shrink(batch);
         if (relay->db.link != NULL)
-            relay_tell_figures(relay, false);
+            outbox_tell_figures(relay, false);
         round->began_ns = hf__now_ns();
         round->more = false;
         if (round->stop_ns == 0)
@@ -313,8 +318,8 @@ static enum hf_status next_round(struct relay *relay, struct round *round, struc
 }
 
 /* What may pass is waited for; what was answered is kept meanwhile. */
-static enum hf_status in_trouble(struct relay *relay, struct round *round, enum hf_status status,
-                                 struct hf_error *err)
+static enum hf_status in_trouble(struct outbox_relay *relay, struct round *round,
+                                 enum hf_status status, struct hf_error *err)
 {
     uint32_t dice;
 

@@ -1,12 +1,12 @@
 /* relay.h - how the parts of `holdfast outbox relay` fit together.
  *
- *     cmd_relay.c   options; takes the lock, opens the database, gives both back
- *     relay.c       the loop: fetch, deliver, settle
- *     batch.c       the messages that were fetched, and where each of them is
- *     settle.c      what is written to the database, behind the fence
- *     figures.c     what --events and --metrics are told
- *     command.c     delivery to a command; line.c is how a message looks to it, child.c its process
- *     src/senders   delivery over HTTP, a plugin
+ *     cmd_relay.c         options; takes the lock, opens the database, gives both back
+ *     relay.c             the loop: fetch, deliver, settle
+ *     batch.c             the messages that were fetched, and where each of them is
+ *     settle.c            what is written to the database, behind the fence
+ *     figures.c           what --events and --metrics are told
+ *     deliver_command.c   delivery to a command: line.c writes a message, child.c has the process
+ *     src/senders         delivery over HTTP, a plugin
  *
  * Fetch, delivery and settling are three steps. No transaction is open during a delivery. What was
  * answered is kept here until the database has it. src/core/outbox.c decides; src/outbox has the
@@ -22,13 +22,13 @@
 #include "senders/sender.h"
 
 enum {
-    RELAY_PARALLEL_MAX = 256,
-    RELAY_BATCH_MAX = 10000,
-    RELAY_FIGURES_MS = 10000,            /* how often figures are told */
-    RELAY_FETCH_BYTES = 32 * 1024 * 1024 /* payloads of one fetch; one message may have more */
+    OUTBOX_PARALLEL_MAX = 256,
+    OUTBOX_BATCH_MAX = 10000,
+    OUTBOX_FIGURES_MS = 10000,            /* how often figures are told */
+    OUTBOX_FETCH_BYTES = 32 * 1024 * 1024 /* payloads of one fetch; one message may have more */
 };
 
-struct relay_options {
+struct outbox_relay_options {
     struct take_options take;
     struct events_options events;
     const char *name;
@@ -44,7 +44,7 @@ struct relay_options {
 
 /* The messages that were fetched: batch.c */
 
-struct relay_message {
+struct outbox_message {
     struct hf__sender_message sent; /* its texts are in block, payload and headers in body */
     char *block;
     char *body;        /* NULL: it has none yet */
@@ -54,9 +54,9 @@ struct relay_message {
     char why[HF__SENDER_WHY_SIZE];
 };
 
-struct relay_batch {
-    struct hf__outbox_item *items;  /* as src/core/outbox.h sees them ... */
-    struct relay_message *messages; /* ... and what they are; the same places */
+struct outbox_batch {
+    struct hf__outbox_item *items;   /* as src/core/outbox.h sees them ... */
+    struct outbox_message *messages; /* ... and what they are; the same places */
     size_t count;
     size_t carried; /* how many, from the first on, were here before the last fetch */
     size_t capacity;
@@ -72,47 +72,47 @@ struct relay_batch {
     size_t table_size;
 };
 
-bool relay_batch_init(struct relay_batch *batch, size_t capacity);
-void relay_batch_release(struct relay_batch *batch);
+bool outbox_batch_init(struct outbox_batch *batch, size_t capacity);
+void outbox_batch_release(struct outbox_batch *batch);
 /* Add a row of the first, and of the second, statement of a fetch: outbox_row_fn. */
-bool relay_batch_add(const struct hf__db_text *values, void *data);
-bool relay_batch_add_body(const struct hf__db_text *values, void *data);
+bool outbox_batch_add(const struct hf__db_text *values, void *data);
+bool outbox_batch_add_body(const struct hf__db_text *values, void *data);
 /* After a whole fetch: who follows whom. One that has no body now is gone. */
-void relay_batch_link(struct relay_batch *batch);
+void outbox_batch_link(struct outbox_batch *batch);
 /* Forgets all but what is under way: what was answered is settled, and what waits is fetched again.
  */
-void relay_batch_shrink(struct relay_batch *batch);
+void outbox_batch_shrink(struct outbox_batch *batch);
 /* Before another fetch is added to what is here. */
-void relay_batch_again(struct relay_batch *batch);
+void outbox_batch_again(struct outbox_batch *batch);
 
 /* A list "1,2,3" of those that pick says; NULL: no memory, "": there are none. To be freed. */
-typedef bool relay_pick_fn(const struct relay_batch *batch, size_t i);
-char *relay_batch_list(const struct relay_batch *batch, relay_pick_fn *pick);
+typedef bool outbox_pick_fn(const struct outbox_batch *batch, size_t i);
+char *outbox_batch_list(const struct outbox_batch *batch, outbox_pick_fn *pick);
 
 /* What people are told of: sent, failed, dead. */
-struct relay_counts {
+struct outbox_counts {
     uint64_t sent;
     uint64_t retried;
     uint64_t dead;
 };
 
-struct relay {
-    const struct relay_options *options;
+struct outbox_relay {
+    const struct outbox_relay_options *options;
     struct cli_stderr *writer;
     struct hf_lease *lease;
     struct outbox_db db;
     struct hf__outbox_pass pass;
     const struct hf__sender_ops *sender_ops;
     struct hf__sender *sender;
-    struct relay_batch batch;
-    bool *deliveries;           /* by number; true: under way */
-    int signal_fd;              /* readable: stop */
-    int lost_fd;                /* readable: the lock is lost */
-    struct hf__backoff backoff; /* of the database */
-    bool told;                  /* that the database is in trouble */
-    struct relay_counts counts; /* since they were told last */
-    struct events *events;      /* NULL: nobody asked */
-    int64_t figures_ns;         /* when they are told next */
+    struct outbox_batch batch;
+    bool *deliveries;            /* by number; true: under way */
+    int signal_fd;               /* readable: stop */
+    int lost_fd;                 /* readable: the lock is lost */
+    struct hf__backoff backoff;  /* of the database */
+    bool told;                   /* that the database is in trouble */
+    struct outbox_counts counts; /* since they were told last */
+    struct events *events;       /* NULL: nobody asked */
+    int64_t figures_ns;          /* when they are told next */
 };
 
 /* Writing to the database: settle.c. All of it is one transaction, and enters the fence first.
@@ -120,23 +120,24 @@ struct relay {
  * else outbox_db_do says. */
 
 /* Raises the fence, and frees what is parked although nothing is left that it would wait for. */
-enum hf_status relay_settle_begin(struct relay *relay, struct hf_error *err);
+enum hf_status outbox_settle_begin(struct outbox_relay *relay, struct hf_error *err);
 /* Deletes what was delivered, marks what failed, parks what is behind it. */
-enum hf_status relay_settle(struct relay *relay, struct hf_error *err);
+enum hf_status outbox_settle(struct outbox_relay *relay, struct hf_error *err);
 /* For a relay that has to end: deletes what was delivered, which anybody may. */
-void relay_settle_last(struct relay *relay);
+void outbox_settle_last(struct outbox_relay *relay);
 
 /* The loop: relay.c. Until a signal comes (HF_CANCELLED), the lock is lost (HF_LOST, HF_STALE) or
  * the database says what does not pass. */
-enum hf_status relay_loop(struct relay *relay, struct hf_error *err);
+enum hf_status outbox_relay_loop(struct outbox_relay *relay, struct hf_error *err);
 
 /* Tells how many messages there are, how old the oldest is, and what was done since: figures.c.
  * Does nothing before it is time, unless it is the last one. */
-void relay_tell_figures(struct relay *relay, bool last);
+void outbox_tell_figures(struct outbox_relay *relay, bool last);
 
-/* Delivery to a command: command.c. Its open executes it: HF_INVALID with errno in *exec_errno. */
-extern const struct hf__sender_ops relay_command_ops;
+/* Delivery to a command: deliver_command.c. Its open executes it: HF_INVALID with errno in
+ * *exec_errno. */
+extern const struct hf__sender_ops outbox_command_ops;
 /* The line for a message, with its line break: line.c. NULL: no memory; to be freed. */
-void relay_line(FILE *out, const struct hf__sender_message *message);
+void outbox_line(FILE *out, const struct hf__sender_message *message);
 
 #endif /* HF_CLI_OUTBOX_RELAY_H */

@@ -9,12 +9,12 @@
 #include <string.h>
 
 /* It was delivered. Without a body it was not even sent. */
-static bool is_done(const struct relay_batch *batch, size_t i)
+static bool is_done(const struct outbox_batch *batch, size_t i)
 {
     return batch->items[i].step == HF__OUTBOX_DONE && batch->messages[i].body != NULL;
 }
 
-static size_t count_done(const struct relay_batch *batch)
+static size_t count_done(const struct outbox_batch *batch)
 {
     size_t done = 0;
 
@@ -24,9 +24,9 @@ static size_t count_done(const struct relay_batch *batch)
 }
 
 /* The uids of these, as a list in a statement. */
-static char *list_uids(const struct relay *relay, relay_pick_fn *pick)
+static char *list_uids(const struct outbox_relay *relay, outbox_pick_fn *pick)
 {
-    const struct relay_batch *batch = &relay->batch;
+    const struct outbox_batch *batch = &relay->batch;
     enum hf__dialect dialect = relay->db.names.dialect;
     char *text = NULL;
     size_t len;
@@ -48,10 +48,10 @@ static char *list_uids(const struct relay *relay, relay_pick_fn *pick)
 }
 
 /* Deletes what was delivered, all of it or what has no mark. *deleted (may be NULL): how many. */
-static enum hf_status delete_those(struct relay *relay, bool unmarked, int64_t *deleted,
+static enum hf_status delete_those(struct outbox_relay *relay, bool unmarked, int64_t *deleted,
                                    struct hf_error *err)
 {
-    char *ids = relay_batch_list(&relay->batch, is_done);
+    char *ids = outbox_batch_list(&relay->batch, is_done);
     char *uids = list_uids(relay, is_done);
     struct outbox_answer answer = {.row = NULL};
     enum hf_status status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
@@ -89,7 +89,7 @@ static bool read_mark(const struct hf__db_text *values, void *data)
     return true;
 }
 
-static enum hf_status refused(struct relay *relay, struct hf_error *err)
+static enum hf_status refused(struct outbox_relay *relay, struct hf_error *err)
 {
     struct mark mark = {.token = 0};
     struct outbox_answer answer = {.row = read_mark, .data = &mark};
@@ -118,7 +118,7 @@ static enum hf_status refused(struct relay *relay, struct hf_error *err)
 }
 
 /* BEGIN, and enter. */
-static enum hf_status begin(struct relay *relay, struct hf_error *err)
+static enum hf_status begin(struct outbox_relay *relay, struct hf_error *err)
 {
     struct outbox_answer answer = {.row = NULL};
     enum hf_status status =
@@ -133,7 +133,7 @@ static enum hf_status begin(struct relay *relay, struct hf_error *err)
     return status;
 }
 
-static enum hf_status end(struct relay *relay, enum hf_status status, struct hf_error *err)
+static enum hf_status end(struct outbox_relay *relay, enum hf_status status, struct hf_error *err)
 {
     status = outbox_db_end(&relay->db, status, err);
     if (status == HF_UNREACHABLE)
@@ -141,12 +141,12 @@ static enum hf_status end(struct relay *relay, enum hf_status status, struct hf_
     return status;
 }
 
-static enum hf_status connect_if_gone(struct relay *relay, struct hf_error *err)
+static enum hf_status connect_if_gone(struct outbox_relay *relay, struct hf_error *err)
 {
     return relay->db.link != NULL ? HF_OK : outbox_db_open(&relay->db, err);
 }
 
-enum hf_status relay_settle_begin(struct relay *relay, struct hf_error *err)
+enum hf_status outbox_settle_begin(struct outbox_relay *relay, struct hf_error *err)
 {
     enum hf_status status = connect_if_gone(relay, err);
 
@@ -161,9 +161,10 @@ enum hf_status relay_settle_begin(struct relay *relay, struct hf_error *err)
 }
 
 /* The dice are thrown anew if the transaction is tried again. */
-static enum hf_status mark_failures(struct relay *relay, uint64_t *dead, struct hf_error *err)
+static enum hf_status mark_failures(struct outbox_relay *relay, uint64_t *dead,
+                                    struct hf_error *err)
 {
-    const struct relay_batch *batch = &relay->batch;
+    const struct outbox_batch *batch = &relay->batch;
     enum hf_status status = HF_OK;
 
     for (size_t i = 0; i < batch->count && status == HF_OK; i++) {
@@ -226,10 +227,10 @@ static bool is_blocker(const struct blockers *blockers, uint64_t id)
 }
 
 /* Asks which of the messages that others are to wait for still block; they are locked then. */
-static enum hf_status find_blockers(struct relay *relay, struct blockers *blockers,
+static enum hf_status find_blockers(struct outbox_relay *relay, struct blockers *blockers,
                                     struct hf_error *err)
 {
-    const struct relay_batch *batch = &relay->batch;
+    const struct outbox_batch *batch = &relay->batch;
     FILE *out = NULL;
     char *ids = NULL;
     size_t len;
@@ -257,13 +258,13 @@ static enum hf_status find_blockers(struct relay *relay, struct blockers *blocke
     return status;
 }
 
-static bool is_parked(const struct relay_batch *batch, size_t i)
+static bool is_parked(const struct outbox_batch *batch, size_t i)
 {
     return batch->messages[i].parked;
 }
 
 /* Notes which messages have to be parked; returns how many. */
-static size_t choose_parked(struct relay_batch *batch, const struct blockers *blockers)
+static size_t choose_parked(struct outbox_batch *batch, const struct blockers *blockers)
 {
     size_t count = 0;
 
@@ -275,9 +276,9 @@ static size_t choose_parked(struct relay_batch *batch, const struct blockers *bl
     return count;
 }
 
-static enum hf_status park_those(struct relay *relay, struct hf_error *err)
+static enum hf_status park_those(struct outbox_relay *relay, struct hf_error *err)
 {
-    char *ids = relay_batch_list(&relay->batch, is_parked);
+    char *ids = outbox_batch_list(&relay->batch, is_parked);
     char *uids = list_uids(relay, is_parked);
     enum hf_status status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
 
@@ -293,7 +294,7 @@ static enum hf_status park_those(struct relay *relay, struct hf_error *err)
     return status;
 }
 
-static enum hf_status park(struct relay *relay, struct hf_error *err)
+static enum hf_status park(struct outbox_relay *relay, struct hf_error *err)
 {
     struct blockers blockers = {.list = calloc(relay->batch.count + 1, sizeof *blockers.list)};
     enum hf_status status =
@@ -312,13 +313,13 @@ static bool add_id(const struct hf__db_text *values, void *data)
 }
 
 /* By what the database knows of attempts: another relay may have marked them since. */
-static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
+static enum hf_status free_parked(struct outbox_relay *relay, struct hf_error *err)
 {
     char *ids = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&ids, &len);
     struct outbox_answer answer = {.row = add_id, .data = out};
-    char *done = relay_batch_list(&relay->batch, is_done);
+    char *done = outbox_batch_list(&relay->batch, is_done);
     char *uids = list_uids(relay, is_done);
     enum hf_status status = out != NULL && done != NULL && uids != NULL ? HF_OK : hf__nomem(err);
 
@@ -343,7 +344,7 @@ static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
 
 /* Most messages never failed, and nothing is parked behind them. What is parked behind one that did
  * is freed before that is gone. */
-static enum hf_status delete_done(struct relay *relay, struct hf_error *err)
+static enum hf_status delete_done(struct outbox_relay *relay, struct hf_error *err)
 {
     int64_t deleted = 0;
     enum hf_status status = delete_those(relay, true, &deleted, err);
@@ -356,9 +357,10 @@ static enum hf_status delete_done(struct relay *relay, struct hf_error *err)
 
 /* The usual case, in one statement. *settled: that was all. What it did not delete, because it was
  * refused or somebody has marked it, is left to the transaction that follows. */
-static enum hf_status settle_at_once(struct relay *relay, bool *settled, struct hf_error *err)
+static enum hf_status settle_at_once(struct outbox_relay *relay, bool *settled,
+                                     struct hf_error *err)
 {
-    const struct relay_batch *batch = &relay->batch;
+    const struct outbox_batch *batch = &relay->batch;
     size_t done = count_done(batch);
     struct outbox_answer answer = {.row = NULL};
     char *ids, *uids;
@@ -368,7 +370,7 @@ static enum hf_status settle_at_once(struct relay *relay, bool *settled, struct 
     if (relay->db.forgets || done != batch->answered || batch->blocked > 0 ||
         !hf__outbox_put_settle(outbox_db_say(&relay->db), &relay->db.names, &relay->pass))
         return HF_OK;
-    ids = relay_batch_list(batch, is_done);
+    ids = outbox_batch_list(batch, is_done);
     uids = list_uids(relay, is_done);
     status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
     if (status == HF_OK)
@@ -383,7 +385,7 @@ static enum hf_status settle_at_once(struct relay *relay, bool *settled, struct 
     return status == HF_UNSUPPORTED ? HF_OK : status;
 }
 
-enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
+enum hf_status outbox_settle(struct outbox_relay *relay, struct hf_error *err)
 {
     uint64_t dead = 0;
     bool settled = false;
@@ -406,7 +408,7 @@ enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
     return status;
 }
 
-void relay_settle_last(struct relay *relay)
+void outbox_settle_last(struct outbox_relay *relay)
 {
     struct hf_error dropped;
 

@@ -1,5 +1,5 @@
-/* command.c - delivery to a command: a line of JSON in, "ok UID" or "retry UID [DELAY]" out, in any
- * order.
+/* deliver_command.c - delivery to a command: a line of JSON in, "ok UID" or "retry UID [DELAY]"
+ * out, in any order.
  *
  * The command runs as long as the relay. When it ends, what was under way has failed, and it is
  * started again after a pause that doubles. One that says nothing at all for as long as an answer
@@ -34,7 +34,7 @@ struct delivery {
 
 struct hf__sender {
     struct hf__sender_options options;
-    struct relay_child child;
+    struct outbox_child child;
     FILE *lines;  /* writes to unsent: one for all, since to make one costs more than a line */
     char *unsent; /* lines that it has not read yet */
     size_t unsent_len;
@@ -72,7 +72,7 @@ static void resolve_all(struct hf__sender *sender, const char *why)
 static int start(struct hf__sender *sender)
 {
     int number =
-        relay_child_start(&sender->child, sender->options.command, sender->options.environment);
+        outbox_child_start(&sender->child, sender->options.command, sender->options.environment);
 
     sender->heard_ns = hf__now_ns();
     sender->deaf = false;
@@ -101,7 +101,7 @@ static void reap(struct hf__sender *sender, const char *why)
 
     if (why != NULL)
         (void)cli_kill_group(sender->child.pid, SIGKILL);
-    status = relay_child_reap(&sender->child);
+    status = outbox_child_reap(&sender->child);
     forget_unsent(sender);
     sender->line_len = 0;
     sender->line_too_long = false;
@@ -206,7 +206,7 @@ static void hear(struct hf__sender *sender)
     if (got != 0)
         return;
     /* It has closed its output. One that lives on is of no use. */
-    reap(sender, relay_child_ended(&sender->child, hf__now_ns() + LAST_MS * HF__NS_PER_MS)
+    reap(sender, outbox_child_ended(&sender->child, hf__now_ns() + LAST_MS * HF__NS_PER_MS)
                      ? NULL
                      : "the command closed its output");
 }
@@ -218,7 +218,7 @@ static void close_command(struct hf__sender *sender)
     if (sender == NULL)
         return;
     if (sender->child.pid > 0)
-        relay_child_end(&sender->child);
+        outbox_child_end(&sender->child);
     (void)fclose(sender->lines);
     free(sender->unsent);
     free(sender);
@@ -262,7 +262,7 @@ static enum hf_status send_to_command(struct hf__sender *sender, unsigned place,
 {
     struct delivery *delivery = &sender->deliveries[place];
 
-    relay_line(sender->lines, message);
+    outbox_line(sender->lines, message);
     if (fflush(sender->lines) != 0 || ferror(sender->lines) != 0)
         return hf__nomem(err);
     delivery->under_way = true;
@@ -366,9 +366,9 @@ static bool answer_of_command(struct hf__sender *sender, struct hf__sender_answe
     return false;
 }
 
-const struct hf__sender_ops relay_command_ops = {.abi = HF__SENDER_ABI,
-                                                 .open = open_command,
-                                                 .close = close_command,
-                                                 .send = send_to_command,
-                                                 .wait = wait_for_command,
-                                                 .answer = answer_of_command};
+const struct hf__sender_ops outbox_command_ops = {.abi = HF__SENDER_ABI,
+                                                  .open = open_command,
+                                                  .close = close_command,
+                                                  .send = send_to_command,
+                                                  .wait = wait_for_command,
+                                                  .answer = answer_of_command};
