@@ -34,7 +34,7 @@ static const struct engine {
     {"MariaDB", "mariadb", "mariadb DATABASE", mariadb_sql, false},
 };
 
-struct look {
+struct inspection {
     struct hf__db *db;
     const struct engine *engine;
     char table[4 * NAME_MAX_BYTES + 8];
@@ -63,7 +63,7 @@ static size_t put_quoted(char *out, const char *text, char mark, const char *ins
     return used;
 }
 
-static void say_again(struct look *look, const struct fence_target *what)
+static void say_again(struct inspection *inspection, const struct fence_target *what)
 {
     char word[4 * NAME_MAX_BYTES + 8];
     char schema[4 * NAME_MAX_BYTES + 20] = "";
@@ -77,24 +77,24 @@ static void say_again(struct look *look, const struct fence_target *what)
         memcpy(schema, " --schema ", sizeof " --schema ");
         (void)put_quoted(schema + strlen(schema), what->schema, '\'', "'\\''");
     }
-    (void)snprintf(look->again, sizeof look->again,
+    (void)snprintf(inspection->again, sizeof inspection->again,
                    "run its migration: holdfast fence sql --dialect %s%s --table %.400s | %s",
-                   look->engine->dialect, schema, word, look->engine->client);
+                   inspection->engine->dialect, schema, word, inspection->engine->client);
 }
 
-static void name_table(struct look *look, const struct fence_target *what)
+static void name_table(struct inspection *inspection, const struct fence_target *what)
 {
     size_t used = 0;
 
-    if (!look->engine->quoted) {
-        (void)snprintf(look->table, sizeof look->table, "%s", what->table);
+    if (!inspection->engine->quoted) {
+        (void)snprintf(inspection->table, sizeof inspection->table, "%s", what->table);
         return;
     }
     if (what->schema != NULL) {
-        used = put_quoted(look->table, what->schema, '"', "\"\"");
-        look->table[used++] = '.';
+        used = put_quoted(inspection->table, what->schema, '"', "\"\"");
+        inspection->table[used++] = '.';
     }
-    (void)put_quoted(look->table + used, what->table, '"', "\"\"");
+    (void)put_quoted(inspection->table + used, what->table, '"', "\"\"");
 }
 
 /* The next section: its query, to be freed, and *at behind it. NULL: there is none, or no memory.
@@ -130,34 +130,36 @@ static bool report_rows(const struct hf__db_rows *rows, struct fence_report *rep
     return stop;
 }
 
-static enum hf_status ask(struct look *look, const char *sql, struct hf__db_error *err)
+static enum hf_status ask(struct inspection *inspection, const char *sql, struct hf__db_error *err)
 {
     struct hf__db_statement *statement;
-    enum hf_status status = hf__db_prepare(look->db, sql, &look->patience, &statement, err);
+    enum hf_status status =
+        hf__db_prepare(inspection->db, sql, &inspection->patience, &statement, err);
 
     if (status == HF_OK)
-        status = hf__db_run(statement, look->params, PARAMS, &look->patience, &look->rows, err);
+        status = hf__db_run(statement, inspection->params, PARAMS, &inspection->patience,
+                            &inspection->rows, err);
     hf__db_finish(statement);
     return status;
 }
 
 /* What we may not see, or what is too damaged to be asked, is not in order. */
-static int not_answered(const struct look *look, const struct hf__db_error *err,
+static int not_answered(const struct inspection *inspection, const struct hf__db_error *err,
                         struct fence_report *report)
 {
     if (err->said.code == HF_DENIED)
         fence_found(report, FENCE_PROBLEM, "installed", err->message,
                     "this could not be examined: run the check as the owner of the fence");
     else if (err->said.code == HF_INVALID)
-        fence_found(report, FENCE_PROBLEM, "version", err->message, look->again);
+        fence_found(report, FENCE_PROBLEM, "version", err->message, inspection->again);
     else
         return fence_failed(report, &err->said);
     return 0;
 }
 
-static int look_at(struct look *look, struct fence_report *report)
+static int inspect(struct inspection *inspection, struct fence_report *report)
 {
-    const char *at = look->engine->sql;
+    const char *at = inspection->engine->sql;
     int exit_code = 0;
     bool stop = false;
     char *sql;
@@ -165,10 +167,10 @@ static int look_at(struct look *look, struct fence_report *report)
     while (!stop && exit_code == 0 && (sql = next_query(&at)) != NULL) {
         struct hf__db_error err;
 
-        if (ask(look, sql, &err) == HF_OK)
-            stop = report_rows(&look->rows, report);
+        if (ask(inspection, sql, &err) == HF_OK)
+            stop = report_rows(&inspection->rows, report);
         else
-            exit_code = not_answered(look, &err, report);
+            exit_code = not_answered(inspection, &err, report);
         free(sql);
     }
     return exit_code;
@@ -185,7 +187,7 @@ int fence_inspect_table(const struct fence_target *what, const struct fence_word
     int64_t limit_ms = report->limit_ms > 0 ? report->limit_ms : LIMIT_MS;
     const char *identity = issuer->issuer != NULL ? issuer->issuer : "";
     const struct hf__patience patience = hf__patience_for(limit_ms * HF__NS_PER_MS, -1);
-    struct look look = {.patience = patience};
+    struct inspection inspection = {.patience = patience};
     struct hf__db_error err;
     int exit_code;
 
@@ -193,19 +195,19 @@ int fence_inspect_table(const struct fence_target *what, const struct fence_word
         (void)hf__fail(&err.said, HF_INVALID, "a table's name has 1 to %d bytes", NAME_MAX_BYTES);
         return fence_failed(report, &err.said);
     }
-    if (hf__db_open(what->db_url, &patience, &look.db, &err) != HF_OK)
+    if (hf__db_open(what->db_url, &patience, &inspection.db, &err) != HF_OK)
         return fence_failed(report, &err.said);
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
-        if (strcmp(engines[i].name, look.db->ops->name) == 0)
-            look.engine = &engines[i];
-    name_table(&look, what);
-    say_again(&look, what);
-    look.params[0] = (struct hf__db_text){look.table, strlen(look.table)};
-    look.params[1] = (struct hf__db_text){look.again, strlen(look.again)};
-    look.params[2] = (struct hf__db_text){identity, strlen(identity)};
-    look.params[3] = (struct hf__db_text){issuer->issuer_url, strlen(issuer->issuer_url)};
-    exit_code = look_at(&look, report);
-    hf__db_close(look.db);
-    hf__db_rows_release(&look.rows);
+        if (strcmp(engines[i].name, inspection.db->ops->name) == 0)
+            inspection.engine = &engines[i];
+    name_table(&inspection, what);
+    say_again(&inspection, what);
+    inspection.params[0] = (struct hf__db_text){inspection.table, strlen(inspection.table)};
+    inspection.params[1] = (struct hf__db_text){inspection.again, strlen(inspection.again)};
+    inspection.params[2] = (struct hf__db_text){identity, strlen(identity)};
+    inspection.params[3] = (struct hf__db_text){issuer->issuer_url, strlen(issuer->issuer_url)};
+    exit_code = inspect(&inspection, report);
+    hf__db_close(inspection.db);
+    hf__db_rows_release(&inspection.rows);
     return exit_code;
 }

@@ -11,8 +11,8 @@
 enum { SIGNAL_EXIT_BASE = 128 };
 
 static int turns(struct once *once);
-static void look_first(struct once *once);
-static enum hf_status look(struct once *once, struct hf_error *err);
+static void read_first(struct once *once);
+static enum hf_status read_slot(struct once *once, struct hf_error *err);
 static void sleep_until(struct once *once, int64_t until_ms);
 
 int once_run(struct once *once, const struct cli_context *context)
@@ -42,7 +42,7 @@ static int turns(struct once *once)
         int exit_code;
 
         once->turn = ONCE_NOT_BEGUN;
-        look_first(once);
+        read_first(once);
         if (once->turn == ONCE_AGAIN)
             continue;
         if (once->turn == ONCE_SETTLED) {
@@ -82,11 +82,11 @@ static bool told_to_end(struct once *once)
 }
 
 /* Before the lock is asked for: what is settled needs no lock. */
-static void look_first(struct once *once)
+static void read_first(struct once *once)
 {
     struct hf_error err;
     int64_t until_ms;
-    enum hf_status status = look(once, &err);
+    enum hf_status status = read_slot(once, &err);
     enum hf__once_next next;
 
     if (status == HF_CANCELLED && told_to_end(once))
@@ -106,7 +106,7 @@ static void look_first(struct once *once)
 }
 
 /* Waits for the store as the options say. */
-static enum hf_status look(struct once *once, struct hf_error *err)
+static enum hf_status read_slot(struct once *once, struct hf_error *err)
 {
     struct take *take = &once->job.take;
     const struct hf_open_options waiting = take_waiting(take);

@@ -150,7 +150,7 @@ static int check_request(struct job *job)
 }
 
 /* Whether there is an outbox at all. One whose database is down may come up while we wait. */
-static enum hf_status look(struct job *job, struct hf_error *err)
+static enum hf_status check_outbox(struct job *job, struct hf_error *err)
 {
     struct outbox_db *db = &job->relay.db;
     enum hf_status status = outbox_db_init(db, job->options.schema, err);
@@ -369,7 +369,7 @@ static int relay_in_job(struct job *job, int *die_of)
     if (job->options.http[0] != '\0')
         status = hf__sender_find(&relay->sender_ops, &err);
     if (status == HF_OK)
-        status = look(job, &err);
+        status = check_outbox(job, &err);
     if (status == HF_OK)
         status = take_the_lock(job, &err);
     if (status == HF_OK)

@@ -31,7 +31,7 @@ static bool read_depth(const struct hf__db_text *values, void *data)
 }
 
 /* If the database cannot be asked, the next statement will find out. */
-static void look(struct outbox_relay *relay, struct depth *depth)
+static void ask_depth(struct outbox_relay *relay, struct depth *depth)
 {
     struct outbox_answer answer = {.row = read_depth, .data = depth};
     struct hf_error err;
@@ -52,7 +52,7 @@ void outbox_tell_figures(struct outbox_relay *relay, bool last)
         return;
     relay->figures_ns = hf__now_ns() + OUTBOX_FIGURES_MS * HF__NS_PER_MS;
     relay->counts = (struct outbox_counts){.sent = 0};
-    look(relay, &depth);
+    ask_depth(relay, &depth);
     if (!depth.known)
         EVENTS_SAY(relay->events, EVENT_RELAYED, EVENT_NUMBER("sent", (int64_t)counts.sent),
                    EVENT_NUMBER("retried", (int64_t)counts.retried),
