@@ -29,10 +29,10 @@ struct span {
     int to;
 };
 
-struct pen {
+struct panel {
     FILE *out;
     const struct trap_run *run;
-    int top; /* of the panel */
+    int top;
 };
 
 static void draw_panel(FILE *out, const struct trap_run *run, int top);
@@ -73,42 +73,42 @@ static int step_x(enum trap_step step)
     return at[step];
 }
 
-static int lane_y(const struct pen *pen, enum lane lane)
+static int lane_y(const struct panel *panel, enum lane lane)
 {
-    return pen->top + LANE_TOP + (int)lane * LANE;
+    return panel->top + LANE_TOP + (int)lane * LANE;
 }
 
-static void bar(const struct pen *pen, enum lane lane, struct span span, const char *class,
+static void bar(const struct panel *panel, enum lane lane, struct span span, const char *class,
                 int text_x, const char *text)
 {
-    int y = lane_y(pen, lane);
+    int y = lane_y(panel, lane);
 
-    fprintf(pen->out,
+    fprintf(panel->out,
             "  <rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", class,
             span.from, y - BAR / 2, span.to - span.from, BAR);
-    cli_svg_text(pen->out, text_x, y + 4, "note mid strong", text);
+    cli_svg_text(panel->out, text_x, y + 4, "note mid strong", text);
 }
 
-static void dot(const struct pen *pen, enum lane lane, enum trap_step step, const char *class,
+static void dot(const struct panel *panel, enum lane lane, enum trap_step step, const char *class,
                 const char *text)
 {
-    int y = lane_y(pen, lane);
+    int y = lane_y(panel, lane);
 
-    fprintf(pen->out, "  <circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"5\"/>\n", class, step_x(step),
-            y);
-    cli_svg_text(pen->out, step_x(step), y - 12, "note mid", text);
+    fprintf(panel->out, "  <circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"5\"/>\n", class,
+            step_x(step), y);
+    cli_svg_text(panel->out, step_x(step), y - 12, "note mid", text);
 }
 
-static void arrow(const struct pen *pen, int x, int from, int to, const char *class,
+static void arrow(const struct panel *panel, int x, int from, int to, const char *class,
                   const char *marker)
 {
-    fprintf(pen->out, "  <path class=\"%s\" d=\"M%d %dV%d\" marker-end=\"url(#%s)\"/>\n", class, x,
-            from, to, marker);
+    fprintf(panel->out, "  <path class=\"%s\" d=\"M%d %dV%d\" marker-end=\"url(#%s)\"/>\n", class,
+            x, from, to, marker);
 }
 
 /* ---- the story ---- */
 
-static void draw_frame(const struct pen *pen)
+static void draw_frame(const struct panel *panel)
 {
     static const char *const names[LANES] = {"worker 1", "worker 2", "lock", "account"};
     static const char *const classes[LANES] = {"name one", "name two", "name", "name"};
@@ -116,152 +116,153 @@ static void draw_frame(const struct pen *pen)
                                            TRAP_WRITES_2, TRAP_THAWS,   TRAP_WRITES_1};
     char text[32];
 
-    cli_svg_text(pen->out, 32, pen->top + 24, pen->run->fenced ? "head good" : "head bad",
-                 pen->run->fenced ? "With a fence" : "Without a fence");
+    cli_svg_text(panel->out, 32, panel->top + 24, panel->run->fenced ? "head good" : "head bad",
+                 panel->run->fenced ? "With a fence" : "Without a fence");
     for (int lane = 0; lane < LANES; lane++) {
-        int y = lane_y(pen, (enum lane)lane);
+        int y = lane_y(panel, (enum lane)lane);
 
-        fprintf(pen->out, "  <line class=\"lane\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n",
+        fprintf(panel->out, "  <line class=\"lane\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n",
                 LEFT, y, RIGHT, y);
-        cli_svg_text(pen->out, 32, y + 5, classes[lane], names[lane]);
+        cli_svg_text(panel->out, 32, y + 5, classes[lane], names[lane]);
     }
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++) {
-        int64_t ms = pen->run->at_ms[timed[i]];
+        int64_t ms = panel->run->at_ms[timed[i]];
 
         (void)snprintf(text, sizeof text, "%" PRId64 ".%03ds", ms / 1000, (int)(ms % 1000));
-        cli_svg_text(pen->out, step_x(timed[i]), pen->top + PANEL - 28, "time", text);
+        cli_svg_text(panel->out, step_x(timed[i]), panel->top + PANEL - 28, "time", text);
     }
 }
 
-static void draw_workers(const struct pen *pen)
+static void draw_workers(const struct panel *panel)
 {
-    const struct trap_run *run = pen->run;
+    const struct trap_run *run = panel->run;
     char text[64];
 
-    dot(pen, LANE_WORKER_1, TRAP_TAKES_1, "one", "takes lock");
+    dot(panel, LANE_WORKER_1, TRAP_TAKES_1, "one", "takes lock");
     (void)snprintf(text, sizeof text, "reads %ld", run->read_1);
-    dot(pen, LANE_WORKER_1, TRAP_READS_1, "one", text);
-    fprintf(pen->out, "  <path class=\"line1\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_TAKES_1),
-            lane_y(pen, LANE_WORKER_1), step_x(TRAP_FREEZES));
-    fprintf(pen->out,
+    dot(panel, LANE_WORKER_1, TRAP_READS_1, "one", text);
+    fprintf(panel->out, "  <path class=\"line1\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_TAKES_1),
+            lane_y(panel, LANE_WORKER_1), step_x(TRAP_FREEZES));
+    fprintf(panel->out,
             "  <rect class=\"ice\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n",
-            step_x(TRAP_FREEZES), lane_y(pen, LANE_WORKER_1) - BAR / 2,
+            step_x(TRAP_FREEZES), lane_y(panel, LANE_WORKER_1) - BAR / 2,
             step_x(TRAP_THAWS) - step_x(TRAP_FREEZES), BAR);
-    fprintf(pen->out,
+    fprintf(panel->out,
             "  <rect class=\"halo\" x=\"%d\" y=\"%d\" width=\"236\" height=\"18\" rx=\"9\"/>\n",
-            (step_x(TRAP_FREEZES) + step_x(TRAP_THAWS)) / 2 - 118, lane_y(pen, LANE_WORKER_1) - 9);
-    cli_svg_text(pen->out, (step_x(TRAP_FREEZES) + step_x(TRAP_THAWS)) / 2,
-                 lane_y(pen, LANE_WORKER_1) + 4, "note mid strong",
+            (step_x(TRAP_FREEZES) + step_x(TRAP_THAWS)) / 2 - 118,
+            lane_y(panel, LANE_WORKER_1) - 9);
+    cli_svg_text(panel->out, (step_x(TRAP_FREEZES) + step_x(TRAP_THAWS)) / 2,
+                 lane_y(panel, LANE_WORKER_1) + 4, "note mid strong",
                  "frozen past its lease (SIGSTOP)");
-    fprintf(pen->out, "  <path class=\"line1\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_THAWS),
-            lane_y(pen, LANE_WORKER_1), step_x(TRAP_WRITES_1));
-    cli_svg_text(pen->out, step_x(TRAP_THAWS) + 8, lane_y(pen, LANE_WORKER_1) + 17, "note",
+    fprintf(panel->out, "  <path class=\"line1\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_THAWS),
+            lane_y(panel, LANE_WORKER_1), step_x(TRAP_WRITES_1));
+    cli_svg_text(panel->out, step_x(TRAP_THAWS) + 8, lane_y(panel, LANE_WORKER_1) + 17, "note",
                  "thaws");
 
-    fprintf(pen->out, "  <path class=\"line2\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_TAKES_2),
-            lane_y(pen, LANE_WORKER_2), step_x(TRAP_WRITES_2));
-    dot(pen, LANE_WORKER_2, TRAP_TAKES_2, "two", "takes lock");
+    fprintf(panel->out, "  <path class=\"line2\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_TAKES_2),
+            lane_y(panel, LANE_WORKER_2), step_x(TRAP_WRITES_2));
+    dot(panel, LANE_WORKER_2, TRAP_TAKES_2, "two", "takes lock");
     (void)snprintf(text, sizeof text, "reads %ld", run->read_2);
-    dot(pen, LANE_WORKER_2, TRAP_READS_2, "two", text);
+    dot(panel, LANE_WORKER_2, TRAP_READS_2, "two", text);
     (void)snprintf(text, sizeof text, "writes %ld", run->read_2 + TRAP_DEPOSIT_2);
-    dot(pen, LANE_WORKER_2, TRAP_WRITES_2, "two", text);
+    dot(panel, LANE_WORKER_2, TRAP_WRITES_2, "two", text);
 }
 
-static void draw_lock(const struct pen *pen)
+static void draw_lock(const struct panel *panel)
 {
-    const struct trap_run *run = pen->run;
+    const struct trap_run *run = panel->run;
     char token[32];
     char text[96];
 
     (void)snprintf(text, sizeof text, "worker 1, token %s",
                    trap_short_token(token, run->token_1, run->token_2));
-    bar(pen, LANE_LOCK, (struct span){step_x(TRAP_TAKES_1), step_x(TRAP_EXPIRES)}, "bar1",
+    bar(panel, LANE_LOCK, (struct span){step_x(TRAP_TAKES_1), step_x(TRAP_EXPIRES)}, "bar1",
         (step_x(TRAP_TAKES_1) + step_x(TRAP_EXPIRES)) / 2, text);
     (void)snprintf(text, sizeof text, "worker 2, token %s",
                    trap_short_token(token, run->token_2, run->token_1));
     /* Between the arrows that cross it. */
-    bar(pen, LANE_LOCK, (struct span){step_x(TRAP_TAKES_2), RIGHT - 10}, "bar2",
+    bar(panel, LANE_LOCK, (struct span){step_x(TRAP_TAKES_2), RIGHT - 10}, "bar2",
         (step_x(TRAP_WRITES_2) + step_x(TRAP_WRITES_1)) / 2, text);
 }
 
-static void draw_account(const struct pen *pen)
+static void draw_account(const struct panel *panel)
 {
-    const struct trap_run *run = pen->run;
-    int y = lane_y(pen, LANE_ACCOUNT);
+    const struct trap_run *run = panel->run;
+    int y = lane_y(panel, LANE_ACCOUNT);
     int write_1 = step_x(TRAP_WRITES_1);
     int write_2 = step_x(TRAP_WRITES_2);
     char text[64];
 
     (void)snprintf(text, sizeof text, "%ld", run->read_1);
-    bar(pen, LANE_ACCOUNT, (struct span){LEFT + 18, write_2 - 2}, "calm", (LEFT + 18 + write_2) / 2,
-        text);
+    bar(panel, LANE_ACCOUNT, (struct span){LEFT + 18, write_2 - 2}, "calm",
+        (LEFT + 18 + write_2) / 2, text);
     (void)snprintf(text, sizeof text, "%ld", run->read_2 + TRAP_DEPOSIT_2);
-    bar(pen, LANE_ACCOUNT, (struct span){write_2 + 2, run->refused ? RIGHT - 10 : write_1 - 2},
+    bar(panel, LANE_ACCOUNT, (struct span){write_2 + 2, run->refused ? RIGHT - 10 : write_1 - 2},
         "bar2", (write_2 + write_1) / 2, text);
-    arrow(pen, write_2, lane_y(pen, LANE_WORKER_2) + 7, y - BAR / 2 - 3, "line2", "a2");
+    arrow(panel, write_2, lane_y(panel, LANE_WORKER_2) + 7, y - BAR / 2 - 3, "line2", "a2");
     if (!run->refused) {
         (void)snprintf(text, sizeof text, "%ld", run->final_balance);
-        bar(pen, LANE_ACCOUNT, (struct span){write_1 + 2, RIGHT - 10}, "wrong",
+        bar(panel, LANE_ACCOUNT, (struct span){write_1 + 2, RIGHT - 10}, "wrong",
             (write_1 + RIGHT - 10) / 2, text);
     }
 }
 
 /* The mark stands guard above the account: it rises when worker 2 enters. */
-static void draw_fence(const struct pen *pen)
+static void draw_fence(const struct panel *panel)
 {
-    const struct trap_run *run = pen->run;
-    int y = lane_y(pen, LANE_ACCOUNT) - BAR / 2 - 7;
+    const struct trap_run *run = panel->run;
+    int y = lane_y(panel, LANE_ACCOUNT) - BAR / 2 - 7;
     char token[32];
     char text[96];
 
-    fprintf(pen->out, "  <line class=\"fence\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n",
+    fprintf(panel->out, "  <line class=\"fence\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n",
             step_x(TRAP_READS_1), y, RIGHT - 10, y);
-    fprintf(pen->out, "  <path class=\"fence\" fill=\"none\" d=\"M%d %dv8M%d %dv8\"/>\n",
+    fprintf(panel->out, "  <path class=\"fence\" fill=\"none\" d=\"M%d %dv8M%d %dv8\"/>\n",
             step_x(TRAP_READS_1), y - 4, step_x(TRAP_READS_2), y - 4);
     (void)snprintf(text, sizeof text, "fence at %s",
                    trap_short_token(token, run->token_1, run->token_2));
-    cli_svg_text(pen->out, step_x(TRAP_READS_1) + 2, y + BAR + 22, "fencetext", text);
+    cli_svg_text(panel->out, step_x(TRAP_READS_1) + 2, y + BAR + 22, "fencetext", text);
     (void)snprintf(text, sizeof text, "raised to %s",
                    trap_short_token(token, run->token_2, run->token_1));
-    cli_svg_text(pen->out, step_x(TRAP_READS_2) - 60, y + BAR + 22, "fencetext", text);
+    cli_svg_text(panel->out, step_x(TRAP_READS_2) - 60, y + BAR + 22, "fencetext", text);
 }
 
-static void draw_last_write(const struct pen *pen)
+static void draw_last_write(const struct panel *panel)
 {
-    const struct trap_run *run = pen->run;
+    const struct trap_run *run = panel->run;
     int x = step_x(TRAP_WRITES_1);
-    int from = lane_y(pen, LANE_WORKER_1);
-    int to = lane_y(pen, LANE_ACCOUNT) - BAR / 2 - (run->fenced ? 16 : 3);
+    int from = lane_y(panel, LANE_WORKER_1);
+    int to = lane_y(panel, LANE_ACCOUNT) - BAR / 2 - (run->fenced ? 16 : 3);
     char text[64];
 
-    fprintf(pen->out, "  <circle class=\"bad\" cx=\"%d\" cy=\"%d\" r=\"5\"/>\n", x, from);
+    fprintf(panel->out, "  <circle class=\"bad\" cx=\"%d\" cy=\"%d\" r=\"5\"/>\n", x, from);
     (void)snprintf(text, sizeof text, "writes %ld", run->read_1 + TRAP_DEPOSIT_1);
-    cli_svg_text(pen->out, x, from - 12, "note mid strong bad", text);
+    cli_svg_text(panel->out, x, from - 12, "note mid strong bad", text);
     if (!run->refused) {
-        arrow(pen, x, from + 6, to, "linebad", "ab");
-        cli_svg_text(pen->out, x + 12, lane_y(pen, LANE_WORKER_2) + 4, "note strong bad",
+        arrow(panel, x, from + 6, to, "linebad", "ab");
+        cli_svg_text(panel->out, x + 12, lane_y(panel, LANE_WORKER_2) + 4, "note strong bad",
                      "overwrites 120");
         return;
     }
-    fprintf(pen->out, "  <path class=\"linebad\" d=\"M%d %dV%d\"/>\n", x, from + 6, to);
-    fprintf(pen->out, "  <path class=\"linebad\" d=\"M%d %dl14 14m0 -14l-14 14\"/>\n", x - 7,
+    fprintf(panel->out, "  <path class=\"linebad\" d=\"M%d %dV%d\"/>\n", x, from + 6, to);
+    fprintf(panel->out, "  <path class=\"linebad\" d=\"M%d %dl14 14m0 -14l-14 14\"/>\n", x - 7,
             to + 1);
-    cli_svg_text(pen->out, x + 12, lane_y(pen, LANE_WORKER_2) + 4, "note strong bad",
+    cli_svg_text(panel->out, x + 12, lane_y(panel, LANE_WORKER_2) + 4, "note strong bad",
                  "refused: stale");
 }
 
 static void draw_panel(FILE *out, const struct trap_run *run, int top)
 {
-    const struct pen pen = {.out = out, .run = run, .top = top};
+    const struct panel panel = {.out = out, .run = run, .top = top};
     char text[160];
 
-    draw_frame(&pen);
-    draw_workers(&pen);
-    draw_lock(&pen);
-    draw_account(&pen);
+    draw_frame(&panel);
+    draw_workers(&panel);
+    draw_lock(&panel);
+    draw_account(&panel);
     if (run->fenced)
-        draw_fence(&pen);
-    draw_last_write(&pen);
+        draw_fence(&panel);
+    draw_last_write(&panel);
     if (run->refused)
         (void)snprintf(text, sizeof text,
                        "%ld is right: nothing is lost, and worker 1 knows that it must start again",
