@@ -21,7 +21,7 @@ struct request {
 };
 
 /* The request under way. */
-struct errand {
+struct acquiring {
     const struct cli_context *context;
     struct request *request;
     struct take take;
@@ -29,9 +29,9 @@ struct errand {
 
 static int read_request(struct request *request, int argc, char **argv, bool *answered);
 static int acquire(const struct cli_context *context, struct request *request, int signal_fd);
-static int acquire_in_store(struct errand *errand);
-static int hand_over(struct errand *errand);
-static bool print_leases(const struct errand *errand);
+static int acquire_in_store(struct acquiring *acquiring);
+static int hand_over(struct acquiring *acquiring);
+static bool print_leases(const struct acquiring *acquiring);
 
 static int acquire_main(const struct cli_context *context, int argc, char **argv)
 {
@@ -85,18 +85,18 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
 /* The label is that of the script that asks: we are gone when somebody reads it. */
 static int acquire(const struct cli_context *context, struct request *request, int signal_fd)
 {
-    struct errand errand = {.context = context,
-                            .request = request,
-                            .take = {.writer = cli_stderr_open(),
-                                     .name = request->names.list[0],
-                                     .names = request->names.list,
-                                     .count = request->names.count,
-                                     .kind = request->names.kind,
-                                     .label = request->given.label,
-                                     .label_pid = getppid(),
-                                     .signal_fd = signal_fd,
-                                     .last_words = request->json ? NULL : cli_eval_fails}};
-    struct take *take = &errand.take;
+    struct acquiring acquiring = {.context = context,
+                                  .request = request,
+                                  .take = {.writer = cli_stderr_open(),
+                                           .name = request->names.list[0],
+                                           .names = request->names.list,
+                                           .count = request->names.count,
+                                           .kind = request->names.kind,
+                                           .label = request->given.label,
+                                           .label_pid = getppid(),
+                                           .signal_fd = signal_fd,
+                                           .last_words = request->json ? NULL : cli_eval_fails}};
+    struct take *take = &acquiring.take;
     struct hf_error err;
     enum hf_status status;
     int exit_code;
@@ -106,7 +106,7 @@ static int acquire(const struct cli_context *context, struct request *request, i
         return EXIT_HF_INTERNAL;
     }
     status = take_open(take, context->store_url, request->given.wait_ms, &err);
-    exit_code = status == HF_OK ? acquire_in_store(&errand) : cli_fail(&err);
+    exit_code = status == HF_OK ? acquire_in_store(&acquiring) : cli_fail(&err);
     take_end(take);
     cli_stderr_close(take->writer);
     hf_close(take->store);
@@ -114,50 +114,50 @@ static int acquire(const struct cli_context *context, struct request *request, i
 }
 
 /* 0, or the exit code after a message. */
-static int carries_what_is_required(struct errand *errand, uint32_t ttl_ms)
+static int carries_what_is_required(struct acquiring *acquiring, uint32_t ttl_ms)
 {
-    const struct audit_lock lock = {.name = errand->request->names.list[0],
-                                    .url = errand->context->store_url,
+    const struct audit_lock lock = {.name = acquiring->request->names.list[0],
+                                    .url = acquiring->context->store_url,
                                     .ttl_ms = ttl_ms,
-                                    .writer = errand->take.writer};
+                                    .writer = acquiring->take.writer};
     char why[AUDIT_WHY_SIZE];
 
-    return audit_require_met(&errand->request->require, &lock, why);
+    return audit_require_met(&acquiring->request->require, &lock, why);
 }
 
-static int acquire_in_store(struct errand *errand)
+static int acquire_in_store(struct acquiring *acquiring)
 {
-    const struct take_options *given = &errand->request->given;
+    const struct take_options *given = &acquiring->request->given;
     struct hf_acquire_options options = {.size = sizeof options,
                                          .ttl_ms = given->ttl_given ? (uint32_t)given->ttl_ms : 0,
                                          .detached = true};
     struct hf_lease *lease;
     struct hf_error err;
     enum hf_status status;
-    int exit_code = carries_what_is_required(errand, 0);
+    int exit_code = carries_what_is_required(acquiring, 0);
 
     if (exit_code)
         return exit_code;
-    status = take_lock(&errand->take, &options, &lease, &err);
+    status = take_lock(&acquiring->take, &options, &lease, &err);
     if (status == HF_OK)
-        return hand_over(errand);
+        return hand_over(acquiring);
     exit_code = cli_fail(&err);
     return status == HF_BUSY ? (int)given->busy_exit : exit_code;
 }
 
 /* A lease that nobody could renew or release is given back. */
-static int hand_over(struct errand *errand)
+static int hand_over(struct acquiring *acquiring)
 {
-    struct take *take = &errand->take;
+    struct take *take = &acquiring->take;
     int exit_code = EXIT_HF_BUSY;
-    int bad = carries_what_is_required(errand, hf_lease_ttl_ms(take->leases[0]));
+    int bad = carries_what_is_required(acquiring, hf_lease_ttl_ms(take->leases[0]));
     struct hf_error err;
 
     if (bad) {
         exit_code = bad; /* it is not the server from before the wait */
     } else if (poll(&(struct pollfd){.fd = take->signal_fd, .events = POLLIN}, 1, 0) > 0) {
         /* The signal came too late to end the wait; whoever sent it does not want the lock. */
-    } else if (print_leases(errand)) {
+    } else if (print_leases(acquiring)) {
         for (size_t i = 0; i < take->taken; i++)
             hf_leave(take->leases[i]);
         return 0;
@@ -170,7 +170,7 @@ static int hand_over(struct errand *errand)
     return exit_code;
 }
 
-static void print_json(const struct errand *errand, struct hf_lease *lease)
+static void print_json(const struct acquiring *acquiring, struct hf_lease *lease)
 {
     uint64_t slot;
 
@@ -178,10 +178,10 @@ static void print_json(const struct errand *errand, struct hf_lease *lease)
     cli_json_string(stdout, hf_lease_name(lease));
     printf(", \"token\": %" PRIu64 ", \"owner\": \"%s\", \"store\": ", hf_lease_token(lease),
            hf_lease_owner(lease));
-    cli_json_string(stdout, hf_store_url(errand->take.store));
+    cli_json_string(stdout, hf_store_url(acquiring->take.store));
     printf(", \"ttl_ms\": %" PRIu32 ", \"remaining_ms\": %" PRId64, hf_lease_ttl_ms(lease),
            hf_lease_remaining_ms(lease));
-    if (take_slot_of(&errand->request->names, hf_lease_name(lease), &slot))
+    if (take_slot_of(&acquiring->request->names, hf_lease_name(lease), &slot))
         printf(", \"slot\": %" PRIu64, slot);
     putchar('}');
 }
@@ -217,23 +217,23 @@ static bool export_several(const struct take *take, const struct take_names *nam
 }
 
 /* With --all an array of all. */
-static bool print_leases(const struct errand *errand)
+static bool print_leases(const struct acquiring *acquiring)
 {
-    const struct take *take = &errand->take;
-    bool all = errand->request->names.all;
+    const struct take *take = &acquiring->take;
+    bool all = acquiring->request->names.all;
 
-    if (errand->request->json) {
+    if (acquiring->request->json) {
         fputs(all ? "[" : "", stdout);
         for (size_t i = 0; i < take->taken; i++) {
             fputs(i > 0 ? ",\n " : "", stdout);
-            print_json(errand, take->leases[i]);
+            print_json(acquiring, take->leases[i]);
         }
         puts(all ? "]" : "");
         return fflush(stdout) == 0 && !ferror(stdout);
     }
-    cli_export_lease(errand->context, take->store, take->leases[0]);
+    cli_export_lease(acquiring->context, take->store, take->leases[0]);
     cli_export("HOLDFAST_OWNER", hf_lease_owner(take->leases[0]));
-    if (!export_several(take, &errand->request->names)) {
+    if (!export_several(take, &acquiring->request->names)) {
         errno = ENOMEM;
         return false;
     }
