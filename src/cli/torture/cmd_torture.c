@@ -162,15 +162,15 @@ static int torture(const struct torture_plan *plan, const char *shown, bool json
 {
     static struct torture_story story;
     struct torture_referee *referee = torture_referee_new(plan);
-    struct torture_janitor janitor;
-    struct torture_cleaning cleaning;
+    struct torture_sweeper sweeper;
+    struct torture_sweep sweep;
     struct torture_report report = {
-        .plan = plan, .referee = referee, .story = &story, .cleaning = &cleaning, .shown = shown};
+        .plan = plan, .referee = referee, .story = &story, .sweep = &sweep, .shown = shown};
     int number = 0;
     bool ran;
     int exit_code;
 
-    if (referee == NULL || !torture_janitor_start(&janitor, plan)) {
+    if (referee == NULL || !torture_sweeper_start(&sweeper, plan)) {
         cli_error("cannot start: %s", strerror(errno));
         torture_referee_free(referee);
         return EXIT_HF_INTERNAL;
@@ -180,9 +180,9 @@ static int torture(const struct torture_plan *plan, const char *shown, bool json
     ran = torture_run(referee, &story);
     if (!ran)
         cli_error("cannot start a worker: %s", strerror(errno));
-    if (story.stopped) /* the next one ends the cleaning as well */
+    if (story.stopped) /* the next one ends the sweep as well */
         number = cli_pending_signal(plan->stop_fd);
-    torture_janitor_finish(&janitor, plan, &cleaning);
+    torture_sweeper_finish(&sweeper, plan, &sweep);
     report.sum = torture_sum(referee);
     exit_code = tell(&report, json, svg);
     torture_referee_free(referee);

@@ -92,22 +92,22 @@ static void print_verdict(FILE *out, const struct torture_report *report)
               out);
 }
 
-static void print_cleaning(FILE *out, const struct torture_report *report)
+static void print_sweep(FILE *out, const struct torture_report *report)
 {
-    const struct torture_cleaning *cleaning = report->cleaning;
+    const struct torture_sweep *sweep = report->sweep;
 
-    if (!cleaning->known) {
+    if (!sweep->known) {
         fprintf(out, "The locks %s/... are being removed by a process of their own.\n",
                 report->plan->prefix);
         return;
     }
-    if (cleaning->forgotten == TORTURE_LOCKS)
+    if (sweep->forgotten == TORTURE_LOCKS)
         fputs("The names that were used are removed.", out);
     else
         fprintf(out, "%d names %s/... are still in the store: %s.",
-                TORTURE_LOCKS - cleaning->forgotten, report->plan->prefix, cleaning->trouble);
-    if (cleaning->leaves[0] != '\0')
-        fprintf(out, " What any first use of this store leaves: %s.", cleaning->leaves);
+                TORTURE_LOCKS - sweep->forgotten, report->plan->prefix, sweep->trouble);
+    if (sweep->leaves[0] != '\0')
+        fprintf(out, " What any first use of this store leaves: %s.", sweep->leaves);
     fputs("\n", out);
 }
 
@@ -135,7 +135,7 @@ void torture_print(FILE *out, const struct torture_report *report)
             report->sum.plain_lost, atomic_load(&referee->stale), atomic_load(&referee->overlaps),
             atomic_load(&referee->disorders) == 0 ? "kept" : "BROKEN");
     print_verdict(out, report);
-    print_cleaning(out, report);
+    print_sweep(out, report);
 }
 
 static void json_takeovers(FILE *out, const char *name, struct torture_takeovers *takeovers)
@@ -165,15 +165,15 @@ static void json_settings(FILE *out, const struct torture_report *report)
     fprintf(out, ", \"cut_connections\": %lu", report->sum.cut_connections);
 }
 
-static void json_cleaning(FILE *out, const struct torture_cleaning *cleaning)
+static void json_sweep(FILE *out, const struct torture_sweep *sweep)
 {
-    if (!cleaning->known) {
+    if (!sweep->known) {
         fputs(", \"names_left\": null, \"leaves\": null", out);
         return;
     }
-    fprintf(out, ", \"names_left\": %d, \"leaves\": ", TORTURE_LOCKS - cleaning->forgotten);
-    if (cleaning->leaves[0] != '\0')
-        cli_json_string(out, cleaning->leaves);
+    fprintf(out, ", \"names_left\": %d, \"leaves\": ", TORTURE_LOCKS - sweep->forgotten);
+    if (sweep->leaves[0] != '\0')
+        cli_json_string(out, sweep->leaves);
     else
         fputs("null", out);
 }
@@ -199,6 +199,6 @@ void torture_json(FILE *out, const struct torture_report *report)
     fprintf(out, ", \"overlaps\": %lu, \"disorders\": %lu, \"sound\": %s",
             atomic_load(&referee->overlaps), atomic_load(&referee->disorders),
             report->sum.sound ? "true" : "false");
-    json_cleaning(out, report->cleaning);
+    json_sweep(out, report->sweep);
     fputs("}\n", out);
 }

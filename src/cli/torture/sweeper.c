@@ -1,4 +1,4 @@
-/* janitor.c - removes what the torture leaves in the store, even when that was killed: a process in
+/* sweeper.c - removes what the torture leaves in the store, even when that was killed: a process in
  * a session of its own, which sleeps until the torture is over. */
 #include "cli/torture/command.h"
 
@@ -43,7 +43,7 @@ static struct hf_store *open_store(const char *url, int64_t deadline_ns, struct 
     return store;
 }
 
-static void clean(const struct torture_plan *plan, struct torture_cleaning *out)
+static void sweep_names(const struct torture_plan *plan, struct torture_sweep *out)
 {
     int64_t deadline_ns = hf__now_ns() + (plan->ttl_ms + EXTRA_MS) * HF__NS_PER_MS;
     struct hf_error err = {.code = HF_OK};
@@ -71,9 +71,9 @@ static void clean(const struct torture_plan *plan, struct torture_cleaning *out)
 }
 
 /* In the child. Whoever reads what the torture prints does not wait for us. */
-static void be_janitor(const struct torture_plan *plan, int life, int answers)
+static void be_sweeper(const struct torture_plan *plan, int life, int answers)
 {
-    struct torture_cleaning cleaning = {.known = false};
+    struct torture_sweep sweep = {.known = false};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     char byte;
 
@@ -82,13 +82,13 @@ static void be_janitor(const struct torture_plan *plan, int life, int answers)
         (void)dup2(null, fd);
     while (read(life, &byte, 1) < 0 && errno == EINTR)
         continue;
-    clean(plan, &cleaning);
-    if (write(answers, &cleaning, sizeof cleaning) != (ssize_t)sizeof cleaning)
+    sweep_names(plan, &sweep);
+    if (write(answers, &sweep, sizeof sweep) != (ssize_t)sizeof sweep)
         _exit(1); /* nobody is there to hear it */
     _exit(0);
 }
 
-bool torture_janitor_start(struct torture_janitor *janitor, const struct torture_plan *plan)
+bool torture_sweeper_start(struct torture_sweeper *sweeper, const struct torture_plan *plan)
 {
     int life[2];
     int answers[2];
@@ -101,35 +101,35 @@ bool torture_janitor_start(struct torture_janitor *janitor, const struct torture
         return false;
     }
     (void)fflush(NULL);
-    janitor->pid = fork();
-    if (janitor->pid == 0) {
+    sweeper->pid = fork();
+    if (sweeper->pid == 0) {
         (void)close(life[1]);
         (void)close(answers[0]);
-        be_janitor(plan, life[0], answers[1]);
+        be_sweeper(plan, life[0], answers[1]);
     }
     (void)close(life[0]);
     (void)close(answers[1]);
-    janitor->life = life[1];
-    janitor->answers = answers[0];
-    return janitor->pid > 0;
+    sweeper->life = life[1];
+    sweeper->answers = answers[0];
+    return sweeper->pid > 0;
 }
 
-void torture_janitor_finish(struct torture_janitor *janitor, const struct torture_plan *plan,
-                            struct torture_cleaning *out)
+void torture_sweeper_finish(struct torture_sweeper *sweeper, const struct torture_plan *plan,
+                            struct torture_sweep *out)
 {
     enum { ANSWER, STOP, COUNT };
-    struct pollfd fds[COUNT] = {[ANSWER] = {.fd = janitor->answers, .events = POLLIN},
+    struct pollfd fds[COUNT] = {[ANSWER] = {.fd = sweeper->answers, .events = POLLIN},
                                 [STOP] = {.fd = plan->stop_fd, .events = POLLIN}};
 
-    *out = (struct torture_cleaning){.known = false};
-    (void)close(janitor->life);
+    *out = (struct torture_sweep){.known = false};
+    (void)close(sweeper->life);
     if (hf__poll_until(fds, COUNT,
                        hf__now_ns() + 2LL * EXTRA_MS * HF__NS_PER_MS +
                            plan->ttl_ms * HF__NS_PER_MS) > 0 &&
         fds[ANSWER].revents != 0 &&
-        read(janitor->answers, out, sizeof *out) != (ssize_t)sizeof *out)
+        read(sweeper->answers, out, sizeof *out) != (ssize_t)sizeof *out)
         out->known = false;
-    (void)close(janitor->answers);
+    (void)close(sweeper->answers);
     if (out->known)
-        (void)waitpid(janitor->pid, NULL, 0);
+        (void)waitpid(sweeper->pid, NULL, 0);
 }
