@@ -1,7 +1,7 @@
 /* cmd_torture.c - `holdfast torture`: the test that people can run on their own store. */
 #include "cli/cli.h"
 #include "cli/say/svg.h"
-#include "cli/torture/command.h"
+#include "cli/torture/parts.h"
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* svg.c - a torture as a picture: what was done to the workers, and the updates that were lost with
  * and without a fence, over the same time. */
-#include "cli/torture/command.h"
+#include "cli/torture/parts.h"
 
 #include "base/base.h"
 #include "cli/say/svg.h"

@@ -1,6 +1,6 @@
 /* sweeper.c - removes what the torture leaves in the store, even when that was killed: a process in
  * a session of its own, which sleeps until the torture is over. */
-#include "cli/torture/command.h"
+#include "cli/torture/parts.h"
 
 #include "base/base.h"
 #include "cli/cli.h"

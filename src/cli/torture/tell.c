@@ -1,5 +1,5 @@
 /* tell.c - what a torture came to, as text and as JSON. */
-#include "cli/torture/command.h"
+#include "cli/torture/parts.h"
 
 #include "base/base.h"
 #include "cli/cli.h"

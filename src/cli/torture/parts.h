@@ -1,6 +1,6 @@
-/* command.h - what the parts of `holdfast torture` share: the sweeper, and the ways of telling. */
-#ifndef HF_CLI_TORTURE_COMMAND_H
-#define HF_CLI_TORTURE_COMMAND_H
+/* parts.h - what the parts of `holdfast torture` share: the sweeper, and the ways of telling. */
+#ifndef HF_CLI_TORTURE_PARTS_H
+#define HF_CLI_TORTURE_PARTS_H
 
 #include "torture/torture.h"
 
@@ -45,4 +45,4 @@ void torture_json(FILE *out, const struct torture_report *report);
 /* svg.c: false, with errno, if it cannot be written. */
 bool torture_draw(FILE *out, const struct torture_report *report);
 
-#endif /* HF_CLI_TORTURE_COMMAND_H */
+#endif /* HF_CLI_TORTURE_PARTS_H */
