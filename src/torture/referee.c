@@ -149,12 +149,12 @@ static void raise_to(atomic_llong *longest, long long value)
         ;
 }
 
-static void note_takeover(struct torture_takeovers *takeovers, int64_t ns)
+static void note_handover(struct torture_handovers *handovers, int64_t ns)
 {
-    unsigned at = atomic_fetch_add(&takeovers->count, 1);
+    unsigned at = atomic_fetch_add(&handovers->count, 1);
 
     if (at < TORTURE_TAKEOVERS_MAX)
-        takeovers->ns[at] = ns;
+        handovers->ns[at] = ns;
 }
 
 void torture_judge(struct torture_referee *referee, struct torture_worker *me,
@@ -173,7 +173,7 @@ void torture_judge(struct torture_referee *referee, struct torture_worker *me,
         int64_t since_ns = atomic_exchange(&ledger->orphaned_ns[fault], 0);
 
         if (since_ns != 0)
-            note_takeover(&referee->takeovers[fault], now_ns - since_ns);
+            note_handover(&referee->handovers[fault], now_ns - since_ns);
     }
     atomic_fetch_add(&referee->holds, 1);
 }
@@ -214,14 +214,14 @@ static int by_length(const void *a, const void *b)
     return one < two ? -1 : one > two;
 }
 
-int64_t torture_takeover_ns(struct torture_takeovers *takeovers, unsigned per_mille)
+int64_t torture_handover_ns(struct torture_handovers *handovers, unsigned per_mille)
 {
-    unsigned count = atomic_load(&takeovers->count);
+    unsigned count = atomic_load(&handovers->count);
 
     if (count > TORTURE_TAKEOVERS_MAX)
         count = TORTURE_TAKEOVERS_MAX;
     if (count == 0)
         return -1;
-    qsort(takeovers->ns, count, sizeof takeovers->ns[0], by_length);
-    return takeovers->ns[(size_t)(count - 1) * per_mille / 1000];
+    qsort(handovers->ns, count, sizeof handovers->ns[0], by_length);
+    return handovers->ns[(size_t)(count - 1) * per_mille / 1000];
 }

@@ -90,7 +90,7 @@ struct torture_ledger {
 };
 
 /* Times from the fault of a holder until the next one had the lock. */
-struct torture_takeovers {
+struct torture_handovers {
     atomic_uint count;
     int64_t ns[TORTURE_TAKEOVERS_MAX];
 };
@@ -105,7 +105,7 @@ struct torture_referee {
     atomic_bool over; /* workers end their hold and themselves */
     atomic_ulong holds, stale, overlaps, disorders, answers[TORTURE_STATUSES];
     atomic_llong longest_wait_ns;
-    struct torture_takeovers takeovers[TORTURE_FAULTS];
+    struct torture_handovers handovers[TORTURE_FAULTS];
     /* The last text of each status; torn is good enough. */
     char troubles[TORTURE_STATUSES][HF_ERROR_TEXT_SIZE];
     atomic_uint breach_count;
@@ -156,7 +156,7 @@ void torture_note(struct torture_referee *referee, enum hf_status status,
                   const struct hf_error *err);
 struct torture_verdict torture_sum(const struct torture_referee *referee);
 /* Sorted in place; -1 if there are none. per_mille 500: the median; 1000: the longest. */
-int64_t torture_takeover_ns(struct torture_takeovers *takeovers, unsigned per_mille);
+int64_t torture_handover_ns(struct torture_handovers *handovers, unsigned per_mille);
 
 /* worker.c: takes, holds and gives back until it is over; then ends the process. */
 void torture_work(struct torture_referee *referee, struct torture_worker *me, uint64_t stream)

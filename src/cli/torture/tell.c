@@ -22,15 +22,15 @@ static const char *duration(char out[DURATION_SIZE], int64_t ns)
 }
 
 /* ", 2 of them while holding; the next holder came after 4ms (median), 31ms at most" */
-static void print_takeovers(FILE *out, struct torture_takeovers *takeovers)
+static void print_handovers(FILE *out, struct torture_handovers *handovers)
 {
     char median[DURATION_SIZE], longest[DURATION_SIZE];
 
-    if (torture_takeover_ns(takeovers, 1000) < 0)
+    if (torture_handover_ns(handovers, 1000) < 0)
         return;
     fprintf(out, ", %u of them while holding; the next holder came after %s (median), %s at most",
-            atomic_load(&takeovers->count), duration(median, torture_takeover_ns(takeovers, 500)),
-            duration(longest, torture_takeover_ns(takeovers, 1000)));
+            atomic_load(&handovers->count), duration(median, torture_handover_ns(handovers, 500)),
+            duration(longest, torture_handover_ns(handovers, 1000)));
 }
 
 static void print_faults(FILE *out, const struct torture_report *report)
@@ -40,12 +40,12 @@ static void print_faults(FILE *out, const struct torture_report *report)
 
     if (plan->every_ms[TORTURE_KILL] > 0) {
         fprintf(out, "  killed        %lu", story->faults[TORTURE_KILL]);
-        print_takeovers(out, &report->referee->takeovers[TORTURE_KILL]);
+        print_handovers(out, &report->referee->handovers[TORTURE_KILL]);
         fputs("\n", out);
     }
     if (plan->every_ms[TORTURE_FREEZE] > 0) {
         fprintf(out, "  frozen        %lu", story->faults[TORTURE_FREEZE]);
-        print_takeovers(out, &report->referee->takeovers[TORTURE_FREEZE]);
+        print_handovers(out, &report->referee->handovers[TORTURE_FREEZE]);
         fputs("\n", out);
     }
     if (plan->every_ms[TORTURE_CUT] > 0)
@@ -138,15 +138,15 @@ void torture_print(FILE *out, const struct torture_report *report)
     print_sweep(out, report);
 }
 
-static void json_takeovers(FILE *out, const char *name, struct torture_takeovers *takeovers)
+static void json_handovers(FILE *out, const char *name, struct torture_handovers *handovers)
 {
-    fprintf(out, "\"%s\": {\"count\": %u", name, atomic_load(&takeovers->count));
-    if (torture_takeover_ns(takeovers, 1000) < 0)
+    fprintf(out, "\"%s\": {\"count\": %u", name, atomic_load(&handovers->count));
+    if (torture_handover_ns(handovers, 1000) < 0)
         fputs(", \"median_ms\": null, \"longest_ms\": null}", out);
     else
         fprintf(out, ", \"median_ms\": %.3f, \"longest_ms\": %.3f}",
-                (double)torture_takeover_ns(takeovers, 500) / HF__NS_PER_MS,
-                (double)torture_takeover_ns(takeovers, 1000) / HF__NS_PER_MS);
+                (double)torture_handover_ns(handovers, 500) / HF__NS_PER_MS,
+                (double)torture_handover_ns(handovers, 1000) / HF__NS_PER_MS);
 }
 
 static void json_settings(FILE *out, const struct torture_report *report)
@@ -188,9 +188,9 @@ void torture_json(FILE *out, const struct torture_report *report)
             (long long)(atomic_load(&referee->longest_wait_ns) / HF__NS_PER_MS),
             report->sum.longest_gap_ns / HF__NS_PER_MS);
     fputs(", \"takeovers\": {", out);
-    json_takeovers(out, "killed", &referee->takeovers[TORTURE_KILL]);
+    json_handovers(out, "killed", &referee->handovers[TORTURE_KILL]);
     fputs(", ", out);
-    json_takeovers(out, "frozen", &referee->takeovers[TORTURE_FREEZE]);
+    json_handovers(out, "frozen", &referee->handovers[TORTURE_FREEZE]);
     fprintf(out,
             "}, \"fenced\": {\"updates\": %" PRIu64 ", \"lost\": %" PRIu64
             ", \"refused\": %lu}, \"unfenced\": {\"updates\": %" PRIu64 ", \"lost\": %" PRIu64 "}",
