@@ -1,7 +1,7 @@
 /* cut.c - a worker that is cut off: it shuts its own connections, again and again, for as long as
  * it is told. A request may have been executed whose answer never comes, and no new connection
  * lives long. Nobody else's sockets are touched: what was open before the worker is closed when it
- * starts (tormentor.c), except for the three descriptors that everybody has. */
+ * starts (driver.c), except for the three descriptors that everybody has. */
 #include "torture/torture.h"
 
 #include "base/base.h"

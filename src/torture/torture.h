@@ -3,7 +3,7 @@
  *
  * Each worker takes one of TORTURE_LOCKS locks, by turns kept by the keeper and not, reads two
  * counters, dawdles, and writes them plus one: one counter behind a fence, the other without.
- * Meanwhile the tormentor kills workers, freezes them for longer than the ttl, and has them cut
+ * Meanwhile the driver kills workers, freezes them for longer than the ttl, and has them cut
  * their own connections. Breaches:
  *
  *   overlap   two holds of one lock were valid at the same time
@@ -15,7 +15,7 @@
  *   referee.c    the ledgers, and what is noted in them
  *   worker.c     a worker
  *   cut.c        how it is cut off
- *   tormentor.c  what is done to them, and the end of it */
+ *   driver.c     what is done to them, and the end of it */
 #ifndef HF_TORTURE_TORTURE_H
 #define HF_TORTURE_TORTURE_H
 
@@ -29,7 +29,7 @@ enum {
     TORTURE_WORKERS_MAX = 32,
     TORTURE_WORKERS_DEFAULT = 8,
     TORTURE_STATUSES = HF_NOMEM + 1,
-    TORTURE_STEP_MS = 15, /* between two thoughts of the tormentor */
+    TORTURE_STEP_MS = 15, /* from one step of the driver to the next */
     TORTURE_PREFIX_SIZE = 64,
     TORTURE_TAKEOVERS_MAX = 4096, /* that are remembered */
     TORTURE_BREACHES_MAX = 20,    /* whose texts are remembered */
@@ -71,7 +71,7 @@ struct torture_worker {
     atomic_llong until_ns;  /* valid before this */
     atomic_llong cut_ns;    /* cut off until then */
     atomic_ulong cut_count; /* connections that it has cut */
-    /* The tormentor's. */
+    /* The driver's. */
     int64_t thaw_ns; /* frozen until then, or 0 */
     int frozen_lock; /* what it held then, -1: nothing */
     unsigned long long frozen_token;
@@ -118,7 +118,7 @@ struct torture_sample {
     uint64_t fenced_lost, plain_lost;
 };
 
-/* The tormentor's own book. */
+/* The driver's own book. */
 struct torture_story {
     unsigned long faults[TORTURE_FAULTS];
     int64_t marks_ns[TORTURE_FAULTS][TORTURE_MARKS_MAX]; /* when, since the start */
@@ -171,7 +171,7 @@ void torture_cut_start(struct torture_worker *me);
 uint64_t torture_random(uint64_t *state);
 int64_t torture_below(uint64_t *state, uint64_t bound);
 
-/* tormentor.c: all of it, until it is over and no worker is left. story comes zeroed. False with
+/* driver.c: all of it, until it is over and no worker is left. story comes zeroed. False with
  * errno: a worker could not be started. */
 bool torture_run(struct torture_referee *referee, struct torture_story *story);
 

@@ -27,8 +27,8 @@
 
 enum {
     WORKERS = 30,
-    STEP_MS = 20,  /* between two thoughts of the tormentor */
-    KILL_ODDS = 8, /* at one thought in this many */
+    STEP_MS = 20,  /* from one step of the driver to the next */
+    KILL_ODDS = 8, /* at one step in this many */
     FREEZE_ODDS = 40,
     FREEZE_MS = 200, /* longer than the ttl */
     HOLD_MAX_MS = 15,
@@ -41,7 +41,7 @@ struct worker {
     atomic_bool doomed; /* is being killed: its hold may be followed by another at once */
     atomic_bool frozen; /* was, during this wait */
     atomic_ullong hold; /* until when it is valid, in us, and the slot plus 1; 0: none */
-    int64_t thaw_ns;    /* the tormentor's */
+    int64_t thaw_ns;    /* the driver's */
 };
 
 struct referee {

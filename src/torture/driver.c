@@ -1,4 +1,4 @@
-/* tormentor.c - what is done to the workers, and the end of it. */
+/* driver.c - what is done to the workers, and the end of it. */
 #include "torture/torture.h"
 
 #include "base/base.h"
@@ -43,7 +43,7 @@ static void become_worker(struct torment *torment, struct torture_worker *worker
 
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0); /* a Ctrl-C is the tormentor's, who ends it in order */
+    (void)setpgid(0, 0); /* a Ctrl-C is the driver's, who ends it in order */
     if (torment->referee->over_fd != TORTURE_OVER_FD)
         (void)dup2(torment->referee->over_fd, TORTURE_OVER_FD);
     (void)close_range(TORTURE_OVER_FD + 1, ~0u, 0);
