@@ -153,7 +153,7 @@ static void note_handover(struct torture_handovers *handovers, int64_t ns)
 {
     unsigned at = atomic_fetch_add(&handovers->count, 1);
 
-    if (at < TORTURE_TAKEOVERS_MAX)
+    if (at < TORTURE_HANDOVERS_MAX)
         handovers->ns[at] = ns;
 }
 
@@ -218,8 +218,8 @@ int64_t torture_handover_ns(struct torture_handovers *handovers, unsigned per_mi
 {
     unsigned count = atomic_load(&handovers->count);
 
-    if (count > TORTURE_TAKEOVERS_MAX)
-        count = TORTURE_TAKEOVERS_MAX;
+    if (count > TORTURE_HANDOVERS_MAX)
+        count = TORTURE_HANDOVERS_MAX;
     if (count == 0)
         return -1;
     qsort(handovers->ns, count, sizeof handovers->ns[0], by_length);

@@ -31,7 +31,7 @@ enum {
     TORTURE_STATUSES = HF_NOMEM + 1,
     TORTURE_STEP_MS = 15, /* from one step of the driver to the next */
     TORTURE_PREFIX_SIZE = 64,
-    TORTURE_TAKEOVERS_MAX = 4096, /* that are remembered */
+    TORTURE_HANDOVERS_MAX = 4096, /* that are remembered */
     TORTURE_BREACHES_MAX = 20,    /* whose texts are remembered */
     TORTURE_BREACH_SIZE = 120,
     TORTURE_MARKS_MAX = 1024, /* faults of a kind whose time is remembered */
@@ -92,7 +92,7 @@ struct torture_ledger {
 /* Times from the fault of a holder until the next one had the lock. */
 struct torture_handovers {
     atomic_uint count;
-    int64_t ns[TORTURE_TAKEOVERS_MAX];
+    int64_t ns[TORTURE_HANDOVERS_MAX];
 };
 
 /* In memory that all of them share. */
