@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct hands {
+struct work {
     const struct trap_stage *stage;
     struct hf_store *store;
     struct hf_lease *lease;
@@ -53,59 +53,59 @@ enum hf_status trap_write_plainly(const char *path, const char *text, struct hf_
     return HF_OK;
 }
 
-static enum hf_status take(struct hands *hands, struct trap_answer *answer, struct hf_error *err)
+static enum hf_status take(struct work *work, struct trap_answer *answer, struct hf_error *err)
 {
     struct hf_acquire_options options = {.size = sizeof options,
-                                         .ttl_ms = (uint32_t)hands->stage->ttl_ms,
-                                         .wait_ms = hands->stage->ttl_ms + TRAP_EXTRA_WAIT_MS};
-    enum hf_status status = hf_open(hands->stage->url, &hands->store, err);
+                                         .ttl_ms = (uint32_t)work->stage->ttl_ms,
+                                         .wait_ms = work->stage->ttl_ms + TRAP_EXTRA_WAIT_MS};
+    enum hf_status status = hf_open(work->stage->url, &work->store, err);
 
     if (status == HF_OK)
-        status = hf_acquire(hands->store, hands->stage->lock, &options, &hands->lease, err);
+        status = hf_acquire(work->store, work->stage->lock, &options, &work->lease, err);
     if (status == HF_OK) {
-        answer->token = hf_lease_token(hands->lease);
-        answer->left_ms = hf_lease_remaining_ms(hands->lease);
+        answer->token = hf_lease_token(work->lease);
+        answer->left_ms = hf_lease_remaining_ms(work->lease);
     }
     return status;
 }
 
-static struct hf_fence_pass show_token(const struct hands *hands)
+static struct hf_fence_pass show_token(const struct work *work)
 {
     return (struct hf_fence_pass){.size = sizeof(struct hf_fence_pass),
-                                  .token = hf_lease_token(hands->lease),
-                                  .issuer = hf_store_url(hands->store)};
+                                  .token = hf_lease_token(work->lease),
+                                  .issuer = hf_store_url(work->store)};
 }
 
 /* Enters the fence before the first read, and looks at the lease after it: still valid. */
-static enum hf_status enter_and_read(struct hands *hands, struct trap_answer *answer,
+static enum hf_status enter_and_read(struct work *work, struct trap_answer *answer,
                                      struct hf_error *err)
 {
-    struct hf_fence_pass pass = show_token(hands);
+    struct hf_fence_pass pass = show_token(work);
     enum hf_status status = HF_OK;
 
-    if (hands->stage->fenced)
-        status = hf_fence_enter(hands->stage->account, &pass, err);
+    if (work->stage->fenced)
+        status = hf_fence_enter(work->stage->account, &pass, err);
     if (status == HF_OK)
-        status = trap_read_account(hands->stage->account, &hands->seen, err);
-    answer->balance = hands->seen;
-    answer->left_ms = hf_lease_remaining_ms(hands->lease);
+        status = trap_read_account(work->stage->account, &work->seen, err);
+    answer->balance = work->seen;
+    answer->left_ms = hf_lease_remaining_ms(work->lease);
     return status;
 }
 
-static enum hf_status put(struct hands *hands, struct hf_error *err)
+static enum hf_status put(struct work *work, struct hf_error *err)
 {
-    struct hf_fence_pass pass = show_token(hands);
+    struct hf_fence_pass pass = show_token(work);
     char text[32];
 
-    (void)snprintf(text, sizeof text, "%ld\n", hands->seen + hands->deposit);
-    if (!hands->stage->fenced)
-        return trap_write_plainly(hands->stage->account, text, err);
-    return hf_fence_write(hands->stage->account, &pass, text, strlen(text), err);
+    (void)snprintf(text, sizeof text, "%ld\n", work->seen + work->deposit);
+    if (!work->stage->fenced)
+        return trap_write_plainly(work->stage->account, text, err);
+    return hf_fence_write(work->stage->account, &pass, text, strlen(text), err);
 }
 
 static void work(const struct trap_stage *stage, long deposit, int orders, int answers)
 {
-    struct hands hands = {.stage = stage, .deposit = deposit};
+    struct work work = {.stage = stage, .deposit = deposit};
     char order;
 
     while (read(orders, &order, 1) == 1 && order != TRAP_ORDER_QUIT) {
@@ -113,18 +113,18 @@ static void work(const struct trap_stage *stage, long deposit, int orders, int a
         struct hf_error err = {.code = HF_OK};
 
         if (order == TRAP_ORDER_TAKE)
-            answer.status = take(&hands, &answer, &err);
+            answer.status = take(&work, &answer, &err);
         else if (order == TRAP_ORDER_READ)
-            answer.status = enter_and_read(&hands, &answer, &err);
+            answer.status = enter_and_read(&work, &answer, &err);
         else
-            answer.status = put(&hands, &err);
+            answer.status = put(&work, &err);
         memcpy(answer.text, err.text, sizeof answer.text);
         if (write(answers, &answer, sizeof answer) != (ssize_t)sizeof answer)
             break;
     }
-    if (hf_release(hands.lease, NULL) != HF_OK)
-        hands.lease = NULL; /* worker 1: it was lost long ago, and that is the point */
-    hf_close(hands.store);
+    if (hf_release(work.lease, NULL) != HF_OK)
+        work.lease = NULL; /* worker 1: it was lost long ago, and that is the point */
+    hf_close(work.store);
     _exit(0);
 }
 
