@@ -63,6 +63,15 @@ refused src/stores/file/page.c 'one that includes a part above it'
 refused src/stores/file/other.c 'a part of no known height'
 rm -r src/stores
 
+# So do the commands; a new one with a folder of its own needs no line for that.
+mkdir -p src/cli/new
+printf '#include "%s"\n' base/base.h core/wait.h cli/cli.h cli/say/show.h cli/new/new.h >src/cli/new/cmd_new.c
+tidy
+ok $? 'a new command may include what is below it, and its own folder'
+echo '#include "cli/once/once.h"' >src/cli/new/cmd_new.c
+refused src/cli/new/cmd_new.c 'one that includes another command'
+rm -r src/cli
+
 # Lengths: at the limit it passes, one more does not.
 function_of() { # LINES PARAMETERS : on stdout
     printf 'void f(int a'
