@@ -26,7 +26,7 @@ static int idem_main(const struct cli_context *context, int argc, char **argv)
 static int sql_main(const struct cli_context *context, int argc, char **argv)
 {
     struct hf__idem_sql what = {.keep_ms = HF__IDEM_KEEP_MS};
-    struct cli_pack pack = {.schema_help = "its schema (postgres); default: holdfast_idem",
+    struct cli_pack pack = {.schema_help = "the schema (postgres); default: holdfast_idem",
                             .own = {0, "keep", CLI_DURATION, "DURATION",
                                     "how long purge keeps keys unless told otherwise; default: 1d",
                                     NULL, &what.keep_ms, NULL}};

@@ -24,8 +24,9 @@ grep -q 'refused: stale' "$dir/trap.svg" && grep -q 'overwrites 120' "$dir/trap.
 ok $? 'and shows both'
 out=$(script -qec "'$hf' trap --ttl 200ms" /dev/null </dev/null)
 like "$out" $'\033\\[1;31m' 'colours on a terminal'
-run "$hf" trap --store "file:$dir/other & <store>" --ttl 200ms --svg "$dir/trap.svg"
+run "$hf" trap --store "file:$dir/other & <store>" --ttl 1200ms --svg "$dir/trap.svg"
 is "$rc" 0 'the store can be named behind the command'
+unlike "$out" '[0-9]{4}ms left' 'what is left of a lease is a duration as everywhere'
 python3 -c 'import sys, xml.etree.ElementTree as e; e.parse(sys.argv[1])' "$dir/trap.svg"
 ok $? 'and any name is well-formed'
 is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'holdfast-trap-*' -newer "$dir/store" 2>/dev/null | wc -l)" 0 'nothing is left behind'

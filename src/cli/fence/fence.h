@@ -8,7 +8,7 @@
 
 enum { FENCE_OPERANDS_MAX = 2 };
 
-/* The words of a sub-command, read. */
+/* The words of a sub-command, read: words.c */
 struct fence_words {
     const char *operands[FENCE_OPERANDS_MAX];
     int count;

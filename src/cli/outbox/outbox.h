@@ -66,7 +66,7 @@ enum hf_status outbox_db_run(struct outbox_db *db, const char *sql, struct hf_er
 enum hf_status outbox_db_end(struct outbox_db *db, enum hf_status status, struct hf_error *err);
 
 /* The options that name it. */
-#define OUTBOX_SCHEMA_HELP "its schema (postgres); default: holdfast_outbox"
+#define OUTBOX_SCHEMA_HELP "the schema (postgres); default: holdfast_outbox"
 #define OUTBOX_DB_OPTIONS(db, schema)                                                              \
     CLI_DB_OPTION((db)->url, NULL),                                                                \
     {                                                                                              \
