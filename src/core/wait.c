@@ -4,8 +4,8 @@
 #define NS_PER_MS      1000000LL
 #define PAUSE_FIRST_MS 100   /* after the first attempt that failed; then doubled */
 #define PAUSE_MOST_MS  2000  /* and no longer than this */
-#define PLACE_FIRST_MS 100   /* the same within an attempt: the place in the queue lasts seconds */
-#define PLACE_MOST_MS  400   /* only, and is to be kept */
+#define QUEUE_FIRST_MS 100   /* the same within an attempt: the place in the queue lasts seconds */
+#define QUEUE_MOST_MS  400   /* only, and is to be kept */
 #define LOOK_MS        2000  /* how often a quarantine is looked at: an operator may end it */
 #define LATE_MS        50    /* how long after the end of a quarantine the last of a crowd asks */
 #define CALM_MS        10000 /* a store that kept us this long had answered in between */
@@ -23,11 +23,11 @@ void hf__wait_init(struct hf__wait *wait, int64_t until_ns)
         .backoff = {.first_ns = PAUSE_FIRST_MS * NS_PER_MS, .most_ns = PAUSE_MOST_MS * NS_PER_MS}};
 }
 
-void hf__wait_place_init(struct hf__wait_place *place, int64_t wait_until_ns)
+void hf__wait_queue_init(struct hf__wait_queue *queue, int64_t wait_until_ns)
 {
-    *place = (struct hf__wait_place){
+    *queue = (struct hf__wait_queue){
         .wait_until_ns = wait_until_ns,
-        .backoff = {.first_ns = PLACE_FIRST_MS * NS_PER_MS, .most_ns = PLACE_MOST_MS * NS_PER_MS}};
+        .backoff = {.first_ns = QUEUE_FIRST_MS * NS_PER_MS, .most_ns = QUEUE_MOST_MS * NS_PER_MS}};
 }
 
 /* now_ns + ms, held at until_ns. */
@@ -69,28 +69,28 @@ struct hf__wait_step hf__wait_answered(struct hf__wait *wait, const struct hf__w
     return step(HF__WAIT_PAUSE, after_ms(now_ns, pause_ms, wait->until_ns), wait->until_ns);
 }
 
-struct hf__wait_step hf__wait_queued(struct hf__wait_place *place,
+struct hf__wait_step hf__wait_queued(struct hf__wait_queue *queue,
                                      const struct hf__wait_answer *answer, int64_t now_ns,
                                      uint32_t dice)
 {
     const struct hf__wait_step over = {.next = HF__WAIT_RETURN};
     int64_t end_ns;
 
-    if (now_ns >= place->wait_until_ns)
+    if (now_ns >= queue->wait_until_ns)
         return over;
     if (answer->status == HF_BUSY) {
-        hf__backoff_worked(&place->backoff);
+        hf__backoff_worked(&queue->backoff);
         return step(HF__WAIT_SLEEP, answer->look_ns > now_ns ? answer->look_ns : now_ns,
-                    place->wait_until_ns);
+                    queue->wait_until_ns);
     }
-    if (!hf__wait_may_pass(answer->status) || now_ns >= place->ours_until_ns ||
-        (answer->status == HF_UNKNOWN && !place->settles))
+    if (!hf__wait_may_pass(answer->status) || now_ns >= queue->ours_until_ns ||
+        (answer->status == HF_UNKNOWN && !queue->settles))
         return over;
     if (answer->status != HF_QUARANTINE)
-        return step(HF__WAIT_PAUSE, hf__backoff_failed(&place->backoff, now_ns, dice),
-                    place->wait_until_ns);
+        return step(HF__WAIT_PAUSE, hf__backoff_failed(&queue->backoff, now_ns, dice),
+                    queue->wait_until_ns);
     end_ns = after_ms(now_ns, quarantine_ms(answer->retry_after_ms, dice), INT64_MAX);
-    if (end_ns >= place->ours_until_ns)
+    if (end_ns >= queue->ours_until_ns)
         return over;
-    return step(HF__WAIT_PAUSE, end_ns, place->wait_until_ns);
+    return step(HF__WAIT_PAUSE, end_ns, queue->wait_until_ns);
 }

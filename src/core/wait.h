@@ -50,7 +50,7 @@ struct hf__wait_step hf__wait_answered(struct hf__wait *wait, const struct hf__w
                                        int64_t now_ns, uint32_t dice);
 
 /* A store's attempt that waits. */
-struct hf__wait_place {
+struct hf__wait_queue {
     int64_t wait_until_ns; /* the claim's */
     /* Until when the place in the queue outlives our silence; 0: there is none, INT64_MAX: it lasts
      * as long as we do. Set it whenever the store confirms the place. */
@@ -60,13 +60,13 @@ struct hf__wait_place {
     bool settles;
     struct hf__backoff backoff;
 };
-void hf__wait_place_init(struct hf__wait_place *place, int64_t wait_until_ns);
+void hf__wait_queue_init(struct hf__wait_queue *queue, int64_t wait_until_ns);
 
 /* What to do at now_ns about a request of an attempt that waits, answered so. The place in the
  * queue is kept over a trouble that passes while it is ours: over a store that is not reached; over
  * an answer that never came if the store settles it; over a quarantine that ends in that time.
  * Whatever lasts longer is the caller's to hear: the library begins anew. */
-struct hf__wait_step hf__wait_queued(struct hf__wait_place *place,
+struct hf__wait_step hf__wait_queued(struct hf__wait_queue *queue,
                                      const struct hf__wait_answer *answer, int64_t now_ns,
                                      uint32_t dice);
 

@@ -66,9 +66,9 @@ void sim_client_init(struct sim_world *world, unsigned index)
  * that is a lock that is held. */
 static void enter_store(const struct sim_world *world, struct sim_client *client)
 {
-    hf__wait_place_init(&client->place, INT64_MAX);
-    client->place.ours_until_ns = sim_client_now(world, client) + REQUEST_MS * MS;
-    client->place.settles = true;
+    hf__wait_queue_init(&client->wait_queue, INT64_MAX);
+    client->wait_queue.ours_until_ns = sim_client_now(world, client) + REQUEST_MS * MS;
+    client->wait_queue.settles = true;
     client->contention = (struct hf__backoff){.first_ns = 12 * MS, .most_ns = 192 * MS};
 }
 
@@ -160,7 +160,7 @@ static void go_on(struct sim_world *world, unsigned index)
 
     if (answer.status == HF_BUSY)
         answer.look_ns = hf__backoff_failed(&client->contention, now_ns, dice);
-    step = hf__wait_queued(&client->place, &answer, now_ns, dice);
+    step = hf__wait_queued(&client->wait_queue, &answer, now_ns, dice);
     if (step.next == HF__WAIT_RETURN) {
         world->handed_over++;
         step = hf__wait_answered(&client->wait, &answer, now_ns, dice);

@@ -131,47 +131,47 @@ static void a_quarantine_is_looked_at(void **state)
 }
 
 /* A place in a queue that is ours until 13 s, of a wait until 100 s. */
-static struct hf__wait_place queued(void)
+static struct hf__wait_queue queued(void)
 {
-    struct hf__wait_place place;
+    struct hf__wait_queue queue;
 
-    hf__wait_place_init(&place, 100 * S);
-    place.ours_until_ns = 13 * S;
-    return place;
+    hf__wait_queue_init(&queue, 100 * S);
+    queue.ours_until_ns = 13 * S;
+    return queue;
 }
 
-static struct hf__wait_step stand(struct hf__wait_place *place, enum hf_status status,
+static struct hf__wait_step stand(struct hf__wait_queue *queue, enum hf_status status,
                                   int64_t now_ns)
 {
     const struct hf__wait_answer answer = {
         .status = status, .asked_ns = now_ns, .look_ns = now_ns + S, .retry_after_ms = 60000};
 
-    return hf__wait_queued(place, &answer, now_ns, 0);
+    return hf__wait_queued(queue, &answer, now_ns, 0);
 }
 
 static void who_finds_it_busy_sleeps_in_the_queue(void **state)
 {
-    struct hf__wait_place place = queued();
-    struct hf__wait_step step = stand(&place, HF_BUSY, 10 * S);
+    struct hf__wait_queue queue = queued();
+    struct hf__wait_step step = stand(&queue, HF_BUSY, 10 * S);
 
     (void)state;
     assert_int_equal(step.next, HF__WAIT_SLEEP);
     assert_int_equal(step.until_ns, 11 * S);
-    place.ours_until_ns = 0; /* a store without a queue, or one that thinks we are gone */
-    assert_int_equal(stand(&place, HF_BUSY, 50 * S).next, HF__WAIT_SLEEP);
-    assert_int_equal(stand(&place, HF_BUSY, 100 * S - 5).until_ns, 100 * S);
-    assert_int_equal(stand(&place, HF_BUSY, 100 * S).next, HF__WAIT_RETURN);
+    queue.ours_until_ns = 0; /* a store without a queue, or one that thinks we are gone */
+    assert_int_equal(stand(&queue, HF_BUSY, 50 * S).next, HF__WAIT_SLEEP);
+    assert_int_equal(stand(&queue, HF_BUSY, 100 * S - 5).until_ns, 100 * S);
+    assert_int_equal(stand(&queue, HF_BUSY, 100 * S).next, HF__WAIT_RETURN);
 }
 
 static void a_place_outlives_a_short_trouble(void **state)
 {
-    struct hf__wait_place place = queued();
+    struct hf__wait_queue queue = queued();
     int64_t now_ns = 10 * S;
     int tries = 0;
 
     (void)state;
     for (;; tries++) {
-        struct hf__wait_step step = stand(&place, HF_UNREACHABLE, now_ns);
+        struct hf__wait_step step = stand(&queue, HF_UNREACHABLE, now_ns);
 
         if (step.next == HF__WAIT_RETURN)
             break;
@@ -185,61 +185,61 @@ static void a_place_outlives_a_short_trouble(void **state)
 
 static void without_a_place_trouble_is_told_at_once(void **state)
 {
-    struct hf__wait_place place = queued();
+    struct hf__wait_queue queue = queued();
 
     (void)state;
-    place.ours_until_ns = 0;
-    place.settles = true;
+    queue.ours_until_ns = 0;
+    queue.settles = true;
     for (size_t i = 0; i < COUNT(passing); i++)
-        check_row(stand(&place, passing[i], 10 * S).next == HF__WAIT_RETURN, i);
+        check_row(stand(&queue, passing[i], 10 * S).next == HF__WAIT_RETURN, i);
 }
 
 static void a_busy_answer_makes_the_next_trouble_a_first_one(void **state)
 {
-    struct hf__wait_place place = queued();
+    struct hf__wait_queue queue = queued();
 
     (void)state;
     for (int i = 0; i < 4; i++)
-        (void)stand(&place, HF_UNREACHABLE, 10 * S);
-    (void)stand(&place, HF_BUSY, 10 * S);
-    assert_int_equal(stand(&place, HF_UNREACHABLE, 10 * S).until_ns, 10 * S + 100 * MS);
+        (void)stand(&queue, HF_UNREACHABLE, 10 * S);
+    (void)stand(&queue, HF_BUSY, 10 * S);
+    assert_int_equal(stand(&queue, HF_UNREACHABLE, 10 * S).until_ns, 10 * S + 100 * MS);
 }
 
 static void unknown_is_waited_out_only_by_who_settles_it(void **state)
 {
-    struct hf__wait_place place = queued();
+    struct hf__wait_queue queue = queued();
 
     (void)state;
-    assert_int_equal(stand(&place, HF_UNKNOWN, 10 * S).next, HF__WAIT_RETURN);
-    place.settles = true;
-    assert_int_equal(stand(&place, HF_UNKNOWN, 10 * S).next, HF__WAIT_PAUSE);
+    assert_int_equal(stand(&queue, HF_UNKNOWN, 10 * S).next, HF__WAIT_RETURN);
+    queue.settles = true;
+    assert_int_equal(stand(&queue, HF_UNKNOWN, 10 * S).next, HF__WAIT_PAUSE);
 }
 
 static void only_a_quarantine_that_ends_soon_is_waited_out(void **state)
 {
-    struct hf__wait_place place = queued();
+    struct hf__wait_queue queue = queued();
     struct hf__wait_answer answer = {.status = HF_QUARANTINE, .retry_after_ms = 500};
-    struct hf__wait_step step = hf__wait_queued(&place, &answer, 10 * S, 7);
+    struct hf__wait_step step = hf__wait_queued(&queue, &answer, 10 * S, 7);
 
     (void)state;
     assert_int_equal(step.next, HF__WAIT_PAUSE);
     assert_true(step.until_ns > 10 * S + 500 * MS && step.until_ns <= 10 * S + 550 * MS);
     answer.retry_after_ms = 3000;
-    assert_int_equal(hf__wait_queued(&place, &answer, 10 * S, 7).next, HF__WAIT_RETURN);
+    assert_int_equal(hf__wait_queued(&queue, &answer, 10 * S, 7).next, HF__WAIT_RETURN);
     answer.retry_after_ms = INT64_MAX;
-    assert_int_equal(hf__wait_queued(&place, &answer, 10 * S, 7).next, HF__WAIT_RETURN);
+    assert_int_equal(hf__wait_queued(&queue, &answer, 10 * S, 7).next, HF__WAIT_RETURN);
 }
 
 static void no_place_is_kept_over_what_does_not_pass(void **state)
 {
-    struct hf__wait_place place = queued();
+    struct hf__wait_queue queue = queued();
 
     (void)state;
-    place.settles = true;
+    queue.settles = true;
     for (size_t i = 0; i < COUNT(final); i++)
-        check_row(stand(&place, final[i], 10 * S).next == HF__WAIT_RETURN, i);
+        check_row(stand(&queue, final[i], 10 * S).next == HF__WAIT_RETURN, i);
     for (size_t i = 0; i < COUNT(passing); i++) /* nor beyond the wait */
-        check_row(stand(&place, passing[i], 100 * S).next == HF__WAIT_RETURN, i);
+        check_row(stand(&queue, passing[i], 100 * S).next == HF__WAIT_RETURN, i);
 }
 
 int main(void)

@@ -80,8 +80,8 @@ static enum hf_status endure(struct ec_queue *q, enum hf_status status)
     uint32_t dice;
 
     host->random(&dice, sizeof dice);
-    q->wait.ours_until_ns = q->state == EC_OUTSIDE ? 0 : INT64_MAX;
-    next = hf__wait_queued(&q->wait, &answer, host->now_ns(), dice);
+    q->wait_queue.ours_until_ns = q->state == EC_OUTSIDE ? 0 : INT64_MAX;
+    next = hf__wait_queued(&q->wait_queue, &answer, host->now_ns(), dice);
     if (next.next ==
         HF__WAIT_RETURN) /* what is not known is our key's fate: leave() sees to that */
         return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
@@ -118,8 +118,8 @@ enum hf_status ec_queue_wait(struct ec_attempt *attempts, size_t count, size_t *
         q.buffer_size = count * PER_KEY;
         q.buffer = malloc(q.buffer_size);
     }
-    hf__wait_place_init(&q.wait, attempts->claim->wait_until_ns);
-    q.wait.settles = true;
+    hf__wait_queue_init(&q.wait_queue, attempts->claim->wait_until_ns);
+    q.wait_queue.settles = true;
     for (size_t i = 0; i < count; i++)
         ec_keys_use(&attempts[i].keys, true);
     if (q.before == NULL || (count > 1 && q.buffer == NULL))
@@ -135,7 +135,7 @@ enum hf_status ec_queue_wait(struct ec_attempt *attempts, size_t count, size_t *
 /* What the queues are like now. */
 static void note_queue(struct ec_queue *q, const struct ec_findings *found)
 {
-    hf__backoff_worked(&q->wait.backoff);
+    hf__backoff_worked(&q->wait_queue.backoff);
     if (found->moved)
         end_watch(q);
     if (found->own_count < q->count) {

@@ -37,7 +37,7 @@ struct ec_queue {
     bool free;          /* EC_BEHIND: the holder right before us is gone, from queue `which` */
     struct ec_watch watch;
     struct hf_grant *grant;
-    struct hf__wait_place wait;
+    struct hf__wait_queue wait_queue;
     bool twice;       /* another attempt of this owner stands in the queue: its key is not ours */
     bool robbed;      /* a key of ours was deleted, and not all: begin anew, with fresh owners */
     int64_t asked_ns; /* when the last step began */

@@ -327,14 +327,14 @@ static enum hf_status try_queued(struct file_attempt *attempt, struct hf_grant *
 
 /* In the queue, a blocked page only means that nothing happens to the lock meanwhile. */
 static struct hf__wait_step next_step(const struct file_attempt *attempt,
-                                      struct hf__wait_place *place, enum hf_status status)
+                                      struct hf__wait_queue *wait_queue, enum hf_status status)
 {
     const struct hf__wait_answer answer = {.status = status, .look_ns = attempt->check_at_ns};
 
     struct hf__wait_step step;
 
-    place->ours_until_ns = attempt->queued && attempt->bucket->blocked ? INT64_MAX : 0;
-    step = hf__wait_queued(place, &answer, attempt->store->base.host->now_ns(),
+    wait_queue->ours_until_ns = attempt->queued && attempt->bucket->blocked ? INT64_MAX : 0;
+    step = hf__wait_queued(wait_queue, &answer, attempt->store->base.host->now_ns(),
                            (uint32_t)hf__hash64(&attempt->ticket, sizeof attempt->ticket, 0));
     if (step.next == HF__WAIT_SLEEP && attempt->check_at_ns == 0)
         step.until_ns = 0; /* at once: see hf__queue_watch */
@@ -343,8 +343,8 @@ static struct hf__wait_step next_step(const struct file_attempt *attempt,
 
 /* Tries those whose time has come. HF_BUSY: all of them sleep on. */
 static enum hf_status try_due(struct file_attempt *attempts, size_t count,
-                              struct hf__wait_place *place, size_t *which, struct hf_grant *grant,
-                              struct hf_error *err)
+                              struct hf__wait_queue *wait_queue, size_t *which,
+                              struct hf_grant *grant, struct hf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         struct file_attempt *attempt = &attempts[i];
@@ -355,7 +355,7 @@ static enum hf_status try_due(struct file_attempt *attempts, size_t count,
             continue;
         *which = i;
         status = try_queued(attempt, grant, err);
-        step = next_step(attempt, place, status);
+        step = next_step(attempt, wait_queue, status);
         if (step.next == HF__WAIT_RETURN)
             return hf__page_failed(attempt->store, attempt->bucket, status, err);
         attempt->until_ns = step.until_ns;
@@ -368,11 +368,11 @@ static enum hf_status wait_for_one(struct file_attempt *attempts, size_t count, 
                                    struct hf_grant *grant, struct hf_error *err)
 {
     const struct hf_claim *claim = attempts->claim;
-    struct hf__wait_place place;
+    struct hf__wait_queue wait_queue;
 
-    hf__wait_place_init(&place, claim->wait_until_ns);
+    hf__wait_queue_init(&wait_queue, claim->wait_until_ns);
     for (;;) {
-        enum hf_status status = try_due(attempts, count, &place, which, grant, err);
+        enum hf_status status = try_due(attempts, count, &wait_queue, which, grant, err);
 
         if (status != HF_BUSY || attempts->store->base.host->now_ns() >= claim->wait_until_ns)
             return status;

@@ -44,15 +44,15 @@ struct attempt {
     int32_t number;        /* tells it from others of the same owner; 0: there are none */
     struct pg_array names; /* of several */
     struct pg_array owners;
-    int64_t budget_ns;           /* what a single request may take */
-    struct hf__wait_place place; /* how the wait goes on */
-    struct pg_conn *listener;    /* where we are woken; NULL: we ask every second */
-    bool polls;                  /* there was no listener to be had */
-    bool known;                  /* the server may know of us, and has to be told to forget */
-    int stage;                   /* of several: 1, we are in the queues; 2, everybody knows it */
-    bool more;                   /* granted, and another was handed to us as well */
-    bool twice;                  /* the owner holds the lock, by another attempt */
-    int64_t retry_ms;            /* busy: when to ask again */
+    int64_t budget_ns;                /* what a single request may take */
+    struct hf__wait_queue wait_queue; /* how the wait goes on */
+    struct pg_conn *listener;         /* where we are woken; NULL: we ask every second */
+    bool polls;                       /* there was no listener to be had */
+    bool known;                       /* the server may know of us, and has to be told to forget */
+    int stage;        /* of several: 1, we are in the queues; 2, everybody knows it */
+    bool more;        /* granted, and another was handed to us as well */
+    bool twice;       /* the owner holds the lock, by another attempt */
+    int64_t retry_ms; /* busy: when to ask again */
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
@@ -94,7 +94,7 @@ static enum hf_status attempt(struct attempt *a, struct hf_grant *grant, struct 
 
     a->budget_ns = a->claim->deadline_ns - store->base.host->now_ns();
     a->number = draw_number(a);
-    hf__wait_place_init(&a->place, a->claim->wait_until_ns);
+    hf__wait_queue_init(&a->wait_queue, a->claim->wait_until_ns);
     do {
         status = try_once(a, grant, err);
     } while (status != HF_OK && !a->twice && (status = wait_after(a, status, err)) == HF_OK);
@@ -248,7 +248,7 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
     case PG_BUSY:
         a->known = waits(a);
         a->stage = !waits(a) ? 0 : said.settled ? 2 : 1;
-        a->place.ours_until_ns = answer->sent_at_ns + QUEUED_MS * HF__NS_PER_MS;
+        a->wait_queue.ours_until_ns = answer->sent_at_ns + QUEUED_MS * HF__NS_PER_MS;
         return busy(a, &said, err);
     case PG_TWICE: /* what the first one was granted is not ours to give back */
         a->twice = true;
@@ -366,7 +366,7 @@ static enum hf_status wait_after(struct attempt *a, enum hf_status status, struc
     uint32_t dice;
 
     a->store->base.host->random(&dice, sizeof dice);
-    step = hf__wait_queued(&a->place, &answer, now_ns, dice);
+    step = hf__wait_queued(&a->wait_queue, &answer, now_ns, dice);
     if (a->listener != NULL && a->listener->broken)
         drop_listener(a);
     if (step.next == HF__WAIT_RETURN)

@@ -82,7 +82,7 @@ enum hf_status rd_attempt_prepare(struct rd_attempt *a, struct rd_store *store,
     a->node = NULL;
     a->again_ns = 0;
     a->sent.conn = NULL;
-    hf__wait_place_init(&a->queue, claims->wait_until_ns);
+    hf__wait_queue_init(&a->wait_queue, claims->wait_until_ns);
     name_attempt(a);
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claims->deadline_ns - store->base.host->now_ns();
@@ -95,7 +95,7 @@ static bool waits_on(struct rd_attempt *a, enum hf_status *status, struct hf_err
     struct hf__wait_answer answer = {
         .status = *status, .retry_after_ms = err->retry_after_ms, .look_ns = a->again_ns};
     struct hf__wait_step step =
-        hf__wait_queued(&a->queue, &answer, a->store->base.host->now_ns(), dice_of(a));
+        hf__wait_queued(&a->wait_queue, &answer, a->store->base.host->now_ns(), dice_of(a));
 
     if (step.next == HF__WAIT_RETURN)
         return false;
@@ -338,7 +338,8 @@ static enum hf_status sleep_in_queue(struct rd_attempt *a, int64_t until_ns, str
             rd_verdict_fail(reply->text, a->claims->name, a->store->setup.url.parts.shown, err);
     else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
         status = pause_until(
-            a, hf__backoff_failed(&a->queue.backoff, a->store->base.host->now_ns(), dice_of(a)),
+            a,
+            hf__backoff_failed(&a->wait_queue.backoff, a->store->base.host->now_ns(), dice_of(a)),
             err);
     rd_reply_free(reply);
     return status;

@@ -138,7 +138,7 @@ static enum hf_status busy(struct rd_attempt *a, const struct rd_answer *answer,
 
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
-    a->queue.ours_until_ns = hf__time_add(answer->sent_at_ns, QUEUE_MS * HF__NS_PER_MS);
+    a->wait_queue.ours_until_ns = hf__time_add(answer->sent_at_ns, QUEUE_MS * HF__NS_PER_MS);
     a->again_ns = hf__time_add(a->store->base.host->now_ns(),
                                rd_reply_number(rd_reply_at(reply, 1), 1000) * HF__NS_PER_MS);
     if (left_ms >= 0)

@@ -30,7 +30,7 @@ struct rd_attempt {
     struct rd_node *node; /* who said busy */
     int64_t again_ns;     /* when to ask again, if nobody wakes us */
     struct rd_sent sent;  /* the first request, if it went out before */
-    struct hf__wait_place queue;
+    struct hf__wait_queue wait_queue;
 };
 
 static inline bool rd_attempt_waits(const struct rd_attempt *a)

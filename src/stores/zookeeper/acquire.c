@@ -20,8 +20,8 @@ enum hf_status zk_attempt_init(struct zk_attempt *a, struct zk_store *store,
         a->patience.deadline_ns = claim->wait_until_ns;
     a->patience.cancel_fd = claim->wait_until_ns != 0 ? claim->cancel_fd : -1;
     a->leave_ns = claim->deadline_ns - store->base.host->now_ns();
-    hf__wait_place_init(&a->place, claim->wait_until_ns);
-    a->place.settles = true; /* by reading, or with a fresh owner in the next session */
+    hf__wait_queue_init(&a->wait_queue, claim->wait_until_ns);
+    a->wait_queue.settles = true; /* by reading, or with a fresh owner in the next session */
     (void)snprintf(a->owner, sizeof a->owner, "%s", claim->owner);
     return HF_OK;
 }

@@ -14,7 +14,7 @@ struct zk_attempt {
     const struct hf_claim *claim;
     struct zk_session *session;
     struct hf__patience patience; /* until the wait is over and a request has had its time */
-    struct hf__wait_place place;
+    struct hf__wait_queue wait_queue;
     int64_t leave_ns; /* how much more may be spent on leaving the queue */
     uint32_t lease_ms;
     char owner[HF_OWNER_LEN + 1]; /* the claim's; in another session a fresh one */

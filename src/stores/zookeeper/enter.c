@@ -41,7 +41,7 @@ int zk_reconnect(struct zk_attempt *a)
 
     if (rc != ZOK)
         return rc;
-    patience = hf__patience_until(&a->patience, a->place.ours_until_ns);
+    patience = hf__patience_until(&a->patience, a->wait_queue.ours_until_ns);
     switch ((int)zk_session_connected(a->session, NULL, &patience, NULL)) {
     case HF_OK:
         return ZOK;

@@ -17,9 +17,10 @@ static struct hf__wait_step next_step(struct zk_attempt *a, enum hf_status statu
     uint32_t dice;
 
     host->random(&dice, sizeof dice);
-    a->place.wait_until_ns = status == HF_BUSY ? a->claim->wait_until_ns : a->patience.deadline_ns;
-    a->place.ours_until_ns = a->in_queue ? INT64_MAX : a->claim->deadline_ns;
-    return hf__wait_queued(&a->place, &answer, now_ns, dice);
+    a->wait_queue.wait_until_ns =
+        status == HF_BUSY ? a->claim->wait_until_ns : a->patience.deadline_ns;
+    a->wait_queue.ours_until_ns = a->in_queue ? INT64_MAX : a->claim->deadline_ns;
+    return hf__wait_queued(&a->wait_queue, &answer, now_ns, dice);
 }
 
 int zk_endure(struct zk_attempt *a)

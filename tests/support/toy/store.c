@@ -123,14 +123,14 @@ static enum hf_status toy_acquire(struct hf_store_base *base, const struct hf_cl
 {
     struct toy_store *store = (struct toy_store *)base;
     const struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = claim->cancel_fd};
-    struct hf__wait_place place;
+    struct hf__wait_queue wait_queue;
 
-    hf__wait_place_init(&place, claim->wait_until_ns);
+    hf__wait_queue_init(&wait_queue, claim->wait_until_ns);
     for (;;) {
         enum hf_status status = try_once(store, claim, grant, err);
         int64_t now_ns = base->host->now_ns();
         const struct hf__wait_answer answer = {.status = status, .look_ns = now_ns + LOOK_NS};
-        struct hf__wait_step step = hf__wait_queued(&place, &answer, now_ns, 0);
+        struct hf__wait_step step = hf__wait_queued(&wait_queue, &answer, now_ns, 0);
 
         if (step.next == HF__WAIT_RETURN)
             return status;

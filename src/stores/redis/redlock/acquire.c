@@ -24,7 +24,7 @@ struct attempt {
     bool asked[HF__QUORUM_NODES_MAX]; /* GRANT was sent */
     char holder[HF_LABEL_MAX + 1];    /* what the nodes say of who has it */
     int64_t holder_ms;
-    struct hf__wait_place wait;
+    struct hf__wait_queue wait_queue;
     /* At a lock that is held: so that clients which split the nodes between them do not do so
      * again. */
     struct hf__backoff tries;
@@ -300,7 +300,7 @@ static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error 
     a->store->base.host->random(&dice, sizeof dice);
     if (*status == HF_BUSY)
         answer.look_ns = hf__backoff_failed(&a->tries, now_ns, dice);
-    step = hf__wait_queued(&a->wait, &answer, now_ns, dice);
+    step = hf__wait_queued(&a->wait_queue, &answer, now_ns, dice);
     if (step.next == HF__WAIT_RETURN)
         return false;
     if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
@@ -348,7 +348,7 @@ enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (status != HF_OK)
         return status;
     name_attempt(&a);
-    hf__wait_place_init(&a.wait, claim->wait_until_ns);
+    hf__wait_queue_init(&a.wait_queue, claim->wait_until_ns);
     for (;;) {
         status = try_once(&a, grant, err);
         if (status == HF_OK)
