@@ -13,8 +13,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define PAUSE_MIN_MS 12   /* between the first two rounds of one who waits without a queue */
-#define PAUSE_MAX_MS 192  /* and between later ones */
 #define TAKE_BACK_MS 1000 /* what ending a hold of unknown fate is given */
 
 /* An owner of its own for a claim that is made a second time. */
@@ -84,19 +82,19 @@ static enum hf_status take_turns(struct hf_store_base *base, const struct hf_cla
 {
     const struct hf__patience patience = {.deadline_ns = claims[0].wait_until_ns,
                                           .cancel_fd = claims[0].cancel_fd};
-    struct hf__backoff pauses = {.first_ns = PAUSE_MIN_MS * HF__NS_PER_MS,
-                                 .most_ns = PAUSE_MAX_MS * HF__NS_PER_MS};
+    struct hf__wait_rounds rounds;
 
+    hf__wait_rounds_init(&rounds, claims[0].wait_until_ns);
     for (;;) {
         enum hf_status status = try_each(base, claims, count, which, grant, err);
-        int64_t now_ns = hf__now_ns();
+        struct hf__wait_step step;
         uint32_t dice;
 
-        if (status != HF_BUSY || now_ns >= claims[0].wait_until_ns)
-            return status;
         hf__random(&dice, sizeof dice);
-        if (hf__patience_pause(&patience, hf__backoff_failed(&pauses, now_ns, dice)) ==
-            HF__WAITED_CANCELLED)
+        step = hf__wait_unqueued(&rounds, status, hf__now_ns(), dice);
+        if (step.next == HF__WAIT_RETURN)
+            return status;
+        if (hf__patience_pause(&patience, step.until_ns) == HF__WAITED_CANCELLED)
             return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" and others: cancelled while waiting",
                             claims[0].name);
     }

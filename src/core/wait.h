@@ -3,7 +3,8 @@
  * Two loops turn while a caller waits, and each asks here what to do next:
  *
  *   - A store's acquire is one attempt, with one owner. It stays in the queue while another holds
- *     the lock, and for as long as its place in the queue outlives a trouble: hf__wait_queued.
+ *     the lock, and for as long as its place in the queue outlives a trouble: hf__wait_queued. A
+ *     store without a queue asks again, with an owner for each round: hf__wait_unqueued.
  *   - The library's loop begins a new attempt, with a fresh owner, after whatever a store could not
  *     wait out: hf__wait_answered. Opening a store is waited for by the same rule.
  *
@@ -69,5 +70,26 @@ void hf__wait_queue_init(struct hf__wait_queue *queue, int64_t wait_until_ns);
 struct hf__wait_step hf__wait_queued(struct hf__wait_queue *queue,
                                      const struct hf__wait_answer *answer, int64_t now_ns,
                                      uint32_t dice);
+/* Whether the wait is over, and the last answer is the caller's. */
+bool hf__wait_over(const struct hf__wait_queue *queue, int64_t now_ns);
+/* A request of the wait has been answered that was not about the lock: what goes wrong after it is
+ * the first trouble again. */
+void hf__wait_worked(struct hf__wait_queue *queue);
+/* Whoever sleeps in the queue cannot be woken: how long to pause before the lock is asked for. Only
+ * that answer tells how the wait goes on. */
+struct hf__wait_step hf__wait_unheard(struct hf__wait_queue *queue, int64_t now_ns, uint32_t dice);
+
+/* A wait without a queue: round after round. */
+struct hf__wait_rounds {
+    int64_t wait_until_ns; /* the claim's */
+    struct hf__backoff backoff;
+};
+void hf__wait_rounds_init(struct hf__wait_rounds *rounds, int64_t wait_until_ns);
+
+/* What to do at now_ns about a round that was answered so. A lock that is held is waited for to the
+ * end. There is no place that could be lost, so of anything else the library hears at once, and
+ * begins anew. Never HF__WAIT_SLEEP. */
+struct hf__wait_step hf__wait_unqueued(struct hf__wait_rounds *rounds, enum hf_status status,
+                                       int64_t now_ns, uint32_t dice);
 
 #endif /* HF_CORE_WAIT_H */

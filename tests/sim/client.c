@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#define REQUEST_MS   5000 /* what one request is given: HF__REQUEST_MS */
 #define PAUSE_MAX_MS 3100 /* a quarantine is waited out in one go, if it is that near */
 
 static void act(struct sim_world *world, unsigned index, enum hf__quorum_action action);
@@ -62,16 +61,6 @@ void sim_client_init(struct sim_world *world, unsigned index)
     sim_client_later(world, index, EV_TRY, OP_GRANT, (int64_t)sim_random(world, 100 * MS));
 }
 
-/* The store is asked. It waits for a request's time until whatever is in the way passes, unless
- * that is a lock that is held. */
-static void enter_store(const struct sim_world *world, struct sim_client *client)
-{
-    hf__wait_queue_init(&client->wait_queue, INT64_MAX);
-    client->wait_queue.ours_until_ns = sim_client_now(world, client) + REQUEST_MS * MS;
-    client->wait_queue.settles = true;
-    client->contention = (struct hf__backoff){.first_ns = 12 * MS, .most_ns = 192 * MS};
-}
-
 static void begin(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->client[index];
@@ -79,7 +68,7 @@ static void begin(struct sim_world *world, unsigned index)
 
     if (!client->waiting) {
         hf__wait_init(&client->wait, INT64_MAX);
-        enter_store(world, client);
+        hf__wait_rounds_init(&client->rounds, INT64_MAX);
         client->waiting = true;
     }
     client->attempt++;
@@ -158,13 +147,11 @@ static void go_on(struct sim_world *world, unsigned index)
                                      .asked_ns = client->vote.sent_at_ns};
     struct hf__wait_step step;
 
-    if (answer.status == HF_BUSY)
-        answer.look_ns = hf__backoff_failed(&client->contention, now_ns, dice);
-    step = hf__wait_queued(&client->wait_queue, &answer, now_ns, dice);
+    step = hf__wait_unqueued(&client->rounds, answer.status, now_ns, dice);
     if (step.next == HF__WAIT_RETURN) {
         world->handed_over++;
         step = hf__wait_answered(&client->wait, &answer, now_ns, dice);
-        enter_store(world, client);
+        hf__wait_rounds_init(&client->rounds, INT64_MAX);
     }
     if (step.next == HF__WAIT_RETURN)
         sim_fail(world, "client %u gave up a wait without an end", index);

@@ -85,10 +85,9 @@ struct sim_client {
     uint32_t attempt;
     uint64_t owner;
     struct hf__quorum vote, renewal;
-    bool waiting;                     /* an acquire is under way, of one vote or many */
-    struct hf__wait wait;             /* the library's */
-    struct hf__wait_queue wait_queue; /* the store's */
-    struct hf__backoff contention;    /* between two votes for a lock that is held */
+    bool waiting;                  /* an acquire is under way, of one vote or many */
+    struct hf__wait wait;          /* the library's */
+    struct hf__wait_rounds rounds; /* the store's: between two votes for a lock that is held */
     bool renewing;
     uint32_t round;
     struct hf__lease_core lease;

@@ -242,6 +242,57 @@ static void no_place_is_kept_over_what_does_not_pass(void **state)
         check_row(stand(&queue, passing[i], 100 * S).next == HF__WAIT_RETURN, i);
 }
 
+static void who_cannot_be_woken_asks_after_a_pause(void **state)
+{
+    struct hf__wait_queue queue = queued();
+    struct hf__wait_step step = hf__wait_unheard(&queue, 50 * S, 0);
+
+    (void)state;
+    /* Also if the place may be lost by then: the answer tells. */
+    assert_int_equal(step.next, HF__WAIT_PAUSE);
+    assert_int_equal(step.until_ns, 50 * S + 100 * MS);
+    assert_int_equal(hf__wait_unheard(&queue, 50 * S, 0).until_ns, 50 * S + 200 * MS);
+    hf__wait_worked(&queue);
+    assert_int_equal(hf__wait_unheard(&queue, 50 * S, 0).until_ns, 50 * S + 100 * MS);
+    assert_int_equal(hf__wait_unheard(&queue, 100 * S - 5, 0).until_ns, 100 * S);
+    assert_false(hf__wait_over(&queue, 100 * S - 5));
+    assert_true(hf__wait_over(&queue, 100 * S));
+}
+
+static void without_a_queue_a_held_lock_is_asked_for_round_after_round(void **state)
+{
+    static const int64_t most_ms[] = {12, 24, 48, 96, 192, 192};
+    struct hf__wait_rounds high;
+    struct hf__wait_rounds low;
+
+    (void)state;
+    hf__wait_rounds_init(&high, 100 * S);
+    hf__wait_rounds_init(&low, 100 * S);
+    for (size_t i = 0; i < COUNT(most_ms); i++) {
+        struct hf__wait_step step = hf__wait_unqueued(&high, HF_BUSY, 10 * S, 0);
+        int64_t low_ns = hf__wait_unqueued(&low, HF_BUSY, 0, UINT32_MAX).until_ns;
+
+        check_row(step.next == HF__WAIT_PAUSE && step.until_ns == 10 * S + most_ms[i] * MS, i);
+        check_row(low_ns >= most_ms[i] * MS / 2 && low_ns <= most_ms[i] * MS / 2 + 1, i);
+    }
+    assert_int_equal(hf__wait_unqueued(&high, HF_BUSY, 100 * S - 5, 0).until_ns, 100 * S);
+    assert_int_equal(hf__wait_unqueued(&high, HF_BUSY, 100 * S, 0).next, HF__WAIT_RETURN);
+}
+
+static void without_a_queue_all_else_is_told_at_once(void **state)
+{
+    struct hf__wait_rounds rounds;
+
+    (void)state;
+    hf__wait_rounds_init(&rounds, 100 * S);
+    for (size_t i = 0; i < COUNT(passing); i++)
+        check_row(hf__wait_unqueued(&rounds, passing[i], 0, 0).next == HF__WAIT_RETURN, i);
+    for (size_t i = 0; i < COUNT(final); i++)
+        check_row(hf__wait_unqueued(&rounds, final[i], 0, 0).next == HF__WAIT_RETURN, i);
+    hf__wait_rounds_init(&rounds, 0);
+    assert_int_equal(hf__wait_unqueued(&rounds, HF_BUSY, 0, 0).next, HF__WAIT_RETURN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +310,9 @@ int main(void)
         cmocka_unit_test(unknown_is_waited_out_only_by_who_settles_it),
         cmocka_unit_test(only_a_quarantine_that_ends_soon_is_waited_out),
         cmocka_unit_test(no_place_is_kept_over_what_does_not_pass),
+        cmocka_unit_test(who_cannot_be_woken_asks_after_a_pause),
+        cmocka_unit_test(without_a_queue_a_held_lock_is_asked_for_round_after_round),
+        cmocka_unit_test(without_a_queue_all_else_is_told_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

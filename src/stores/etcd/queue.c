@@ -98,7 +98,7 @@ static enum hf_status wait_for_one(struct ec_queue *q)
     while (status == HF_OK && q->state != EC_HOLDING) {
         if (hf__patience_cancelled(&a->patience))
             status = HF_CANCELLED;
-        else if (a->store->base.host->now_ns() >= a->claim->wait_until_ns)
+        else if (hf__wait_over(&q->wait_queue, a->store->base.host->now_ns()))
             status = q->trouble == HF_OK ? HF_BUSY : HF_UNREACHABLE;
         else
             status = step(q);
@@ -135,7 +135,7 @@ enum hf_status ec_queue_wait(struct ec_attempt *attempts, size_t count, size_t *
 /* What the queues are like now. */
 static void note_queue(struct ec_queue *q, const struct ec_findings *found)
 {
-    hf__backoff_worked(&q->wait_queue.backoff);
+    hf__wait_worked(&q->wait_queue);
     if (found->moved)
         end_watch(q);
     if (found->own_count < q->count) {

@@ -6,6 +6,7 @@
  * a verdict may have been granted: then the owner is released, twice, because the first release may
  * overtake the request on its way through proxies. */
 #include "base/base.h"
+#include "core/wait.h"
 #include "stores/http/http.h"
 
 #include <string.h>
@@ -242,15 +243,20 @@ static void begin_anew(struct attempt *a, int64_t budget_ns, char owner[HF_OWNER
     a->claim.deadline_ns = hf__time_add(host->now_ns(), budget_ns);
 }
 
-/* The server waits for an hour at the most, or less: whoever wants to wait longer comes again. */
-static bool comes_again(const struct attempt *a, enum hf_status status)
+/* The server waits for an hour at the most, or less: whoever wants to wait longer comes again, to the
+ * end of the queue. Nothing is waited for at our side, so any other answer is the caller's. */
+static bool comes_again(const struct attempt *a, struct hf__wait_queue *wait_queue,
+                        enum hf_status status)
 {
     const struct hf_host *host = a->store->base.host;
     struct hf__patience patience = {.deadline_ns = a->claim.wait_until_ns,
                                     .cancel_fd = a->claim.cancel_fd};
+    int64_t now_ns = host->now_ns();
+    struct hf__wait_answer answer = {.status = status, .look_ns = now_ns + SHORT_PAUSE_NS};
+    struct hf__wait_step step = hf__wait_queued(wait_queue, &answer, now_ns, 0);
 
-    return status == HF_BUSY && wait_left_ms(a) > 0 &&
-           hf__patience_pause(&patience, host->now_ns() + SHORT_PAUSE_NS) == HF__WAITED_READY;
+    return step.next != HF__WAIT_RETURN &&
+           hf__patience_pause(&patience, step.until_ns) == HF__WAITED_READY;
 }
 
 enum hf_status ht_acquire(struct hf_store_base *base, const struct hf_claim *claim,
@@ -259,13 +265,15 @@ enum hf_status ht_acquire(struct hf_store_base *base, const struct hf_claim *cla
     struct attempt a = {.store = (struct ht_store *)base, .claim = *claim};
     int64_t budget_ns = claim->deadline_ns - base->host->now_ns();
     char owner[HF_OWNER_LEN + 1] = "";
+    struct hf__wait_queue wait_queue;
     enum hf_status status;
 
+    hf__wait_queue_init(&wait_queue, claim->wait_until_ns);
     for (;;) {
         status = attempt(&a, grant, err);
         if ((status == HF_UNKNOWN && a.http_status != USED_BEFORE) || status == HF_CANCELLED)
             take_back(&a, status);
-        if (!comes_again(&a, status))
+        if (!comes_again(&a, &wait_queue, status))
             break;
         begin_anew(&a, budget_ns, owner);
     }

@@ -306,6 +306,15 @@ static enum hf_status pause_until(struct rd_attempt *a, int64_t until_ns, struct
                                                                            : HF_OK;
 }
 
+/* The blocking pop failed. It says nothing about the lock. */
+static enum hf_status pause_unheard(struct rd_attempt *a, struct hf_error *err)
+{
+    struct hf__wait_step step =
+        hf__wait_unheard(&a->wait_queue, a->store->base.host->now_ns(), dice_of(a));
+
+    return pause_until(a, step.until_ns, err);
+}
+
 /* Sleeps until somebody hands over, or until it is time to ask again. */
 static enum hf_status sleep_in_queue(struct rd_attempt *a, int64_t until_ns, struct hf_error *err)
 {
@@ -337,10 +346,7 @@ static enum hf_status sleep_in_queue(struct rd_attempt *a, int64_t until_ns, str
         status =
             rd_verdict_fail(reply->text, a->claims->name, a->store->setup.url.parts.shown, err);
     else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
-        status = pause_until(
-            a,
-            hf__backoff_failed(&a->wait_queue.backoff, a->store->base.host->now_ns(), dice_of(a)),
-            err);
+        status = pause_unheard(a, err);
     rd_reply_free(reply);
     return status;
 }

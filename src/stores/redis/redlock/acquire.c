@@ -9,8 +9,6 @@
 #include <string.h>
 
 #define WINDOW_MAX_US 10000000LL /* how far a guess may be from a node's clock; and max_ttl/6 */
-#define PAUSE_MIN_MS  12         /* between the first two attempts of a waiting acquire */
-#define PAUSE_MAX_MS  192        /* and between later ones */
 
 /* One attempt, with an owner of its own. */
 struct attempt {
@@ -24,10 +22,7 @@ struct attempt {
     bool asked[HF__QUORUM_NODES_MAX]; /* GRANT was sent */
     char holder[HF_LABEL_MAX + 1];    /* what the nodes say of who has it */
     int64_t holder_ms;
-    struct hf__wait_queue wait_queue;
-    /* At a lock that is held: so that clients which split the nodes between them do not do so
-     * again. */
-    struct hf__backoff tries;
+    struct hf__wait_rounds rounds;
 };
 
 static int64_t now_of(const struct rl_store *store)
@@ -285,22 +280,16 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
     return HF_OK;
 }
 
-/* Whether to try again, once it is time; else *status is the last word. A lock that is held is
- * waited for to the end. There is no queue that could be lost, so the library is told of anything
- * else at once, and goes on. */
+/* Whether to try again, once it is time; else *status is the last word. */
 static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error *err)
 {
-    struct hf__wait_answer answer = {.status = *status, .retry_after_ms = err->retry_after_ms};
     struct hf__patience patience = {.deadline_ns = a->claim->wait_until_ns,
                                     .cancel_fd = a->claim->cancel_fd};
-    int64_t now_ns = now_of(a->store);
     struct hf__wait_step step;
     uint32_t dice;
 
     a->store->base.host->random(&dice, sizeof dice);
-    if (*status == HF_BUSY)
-        answer.look_ns = hf__backoff_failed(&a->tries, now_ns, dice);
-    step = hf__wait_queued(&a->wait_queue, &answer, now_ns, dice);
+    step = hf__wait_unqueued(&a->rounds, *status, now_of(a->store), dice);
     if (step.next == HF__WAIT_RETURN)
         return false;
     if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
@@ -332,11 +321,7 @@ static void name_attempt(struct attempt *a)
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
-    struct attempt a = {.store = (struct rl_store *)base,
-                        .claim = claim,
-                        .owner = claim->owner,
-                        .tries = {.first_ns = PAUSE_MIN_MS * HF__NS_PER_MS,
-                                  .most_ns = PAUSE_MAX_MS * HF__NS_PER_MS}};
+    struct attempt a = {.store = (struct rl_store *)base, .claim = claim, .owner = claim->owner};
     struct hf_error own;
     bool met_anew = false; /* a node had to be met again: that is no failure yet */
     enum hf_status status = rd_claim_keys(&a.store->setup.url, claim->name, &a.keys, err);
@@ -348,7 +333,7 @@ enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (status != HF_OK)
         return status;
     name_attempt(&a);
-    hf__wait_queue_init(&a.wait_queue, claim->wait_until_ns);
+    hf__wait_rounds_init(&a.rounds, claim->wait_until_ns);
     for (;;) {
         status = try_once(&a, grant, err);
         if (status == HF_OK)
