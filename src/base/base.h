@@ -26,8 +26,8 @@ enum hf_status hf__fail(struct hf_error *err, enum hf_status code, const char *f
 enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *format,
                          va_list args) __attribute__((format(printf, 3, 0)));
 /* The same about a lock: `lock "NAME" in store SHOWN`, and right behind it what the format says, so
- * it begins with ": " or with " is held by ...". Without a lock (NULL or "") it is `store SHOWN`.
- * shown is the store's URL without its password. What the format says is never cut to make room for
+ * it begins with ": " or with " is held by ...". Without a lock (NULL or "") it is `store SHOWN`;
+ * without a store, which may be gone, `lock "NAME"`. shown is the store's URL without its password. What the format says is never cut to make room for
  * long names and URLs: those are. */
 enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const char *lock,
                              const char *shown, const char *format, ...)
@@ -38,9 +38,21 @@ enum hf_status hf__fail_max_ttl(struct hf_error *err, const char *lock, const ch
 /* HF_LOST: it was broken, and by whom (NULL: that is not known). */
 enum hf_status hf__fail_broken(struct hf_error *err, const char *lock, const char *shown,
                                const struct hf_revocation *revocation);
-/* HF_LOST: the hold that a break means is not the present one. why: "is not held", ... */
+/* Why the hold that a break means is not the present one. */
+enum hf__not_broken {
+    HF__NOT_HELD,
+    HF__NOT_HELD_ANY_MORE,    /* it was when we looked */
+    HF__NOT_HELD_BY_MAJORITY, /* of a Redlock's nodes */
+    HF__HANDED_OVER,
+    HF__HELD_BY_FOREIGN,
+    HF__HELD_WITH_OTHER_TOKEN
+};
+/* HF_LOST: nothing was broken, and why. token: of the hold that was meant; 0: a foreign client's. */
 enum hf_status hf__fail_not_broken(struct hf_error *err, const char *lock, const char *shown,
-                                   const char *why);
+                                   uint64_t token, enum hf__not_broken why);
+/* HF_STALE: what was to be written is not newer than the record that is there. */
+enum hf_status hf__fail_old_record(struct hf_error *err, const char *lock, const char *shown,
+                                   const char *key);
 /* Out of memory. */
 enum hf_status hf__nomem(struct hf_error *err);
 /* Clears *err (if not NULL) and returns HF_OK. */

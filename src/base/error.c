@@ -49,7 +49,7 @@ enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const ch
     char store[HF_ERROR_TEXT_SIZE];
     bool named = lock != NULL && lock[0] != '\0';
     size_t name_len = named ? strlen(lock) : 0;
-    size_t store_len = strlen(shown);
+    size_t store_len = shown != NULL ? strlen(shown) : 0;
     size_t taken;
     va_list args;
 
@@ -59,6 +59,8 @@ enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const ch
     taken = strlen(what) + strlen(named ? "lock \"\" in store " : "store ");
     share(taken < sizeof what ? sizeof what - 1 - taken : 0, &name_len, &store_len);
     hf__copy_printable(name, name_len + 1, named ? lock : "");
+    if (shown == NULL)
+        return hf__fail(err, code, "lock \"%s\"%s", name, what);
     hf__copy_printable(store, store_len + 1, shown);
     if (named)
         return hf__fail(err, code, "lock \"%s\" in store %s%s", name, store, what);
@@ -89,9 +91,28 @@ enum hf_status hf__fail_broken(struct hf_error *err, const char *lock, const cha
 }
 
 enum hf_status hf__fail_not_broken(struct hf_error *err, const char *lock, const char *shown,
-                                   const char *why)
+                                   uint64_t token, enum hf__not_broken why)
 {
-    return hf__fail_lock(err, HF_LOST, lock, shown, " %s: nothing was broken", why);
+    static const char *const sentences[] = {
+        [HF__NOT_HELD] = "is not held",
+        [HF__NOT_HELD_ANY_MORE] = "is not held any more",
+        [HF__NOT_HELD_BY_MAJORITY] = "is not held by a majority of the nodes",
+        [HF__HANDED_OVER] = "is just being handed to the next in the queue",
+        [HF__HELD_BY_FOREIGN] = "is held by a client that is not holdfast",
+        [HF__HELD_WITH_OTHER_TOKEN] = "is held with another token",
+    };
+    const char *sentence = sentences[why];
+
+    if (token == 0 && why == HF__HELD_WITH_OTHER_TOKEN)
+        sentence = "is held by holdfast, with a token";
+    return hf__fail_lock(err, HF_LOST, lock, shown, " %s: nothing was broken", sentence);
+}
+
+enum hf_status hf__fail_old_record(struct hf_error *err, const char *lock, const char *shown,
+                                   const char *key)
+{
+    return hf__fail_lock(err, HF_STALE, lock, shown,
+                         ": its record \"%s\" is as new as this one, or newer", key);
 }
 
 enum hf_status hf__nomem(struct hf_error *err)

@@ -58,7 +58,7 @@ static enum hf_status ask_for_any(struct hf__acquisition *a, struct hf_grant *gr
     if (status != HF_UNSUPPORTED)
         return status;
     make_others(a);
-    return hf__any_ask(base, a->claims, a->count, &a->which, grant, err);
+    return hf__any_ask(a->store, a->claims, a->count, &a->which, grant, err);
 }
 
 /* Asks the store once; the lease gets its name, token and core if it is granted. */
@@ -265,7 +265,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
     *which = 0;
     if (err == NULL)
         err = &own;
-    if ((status = hf__check_names(names, count, which, err)) != HF_OK ||
+    if ((status = hf__check_names(store, names, count, which, err)) != HF_OK ||
         (status = hf__check_options(options, &a.options, err)) != HF_OK ||
         (status = hf__check_lease(store, names[0], &a.options, err)) != HF_OK ||
         (status = hf__store_begin_use(store, err)) != HF_OK)

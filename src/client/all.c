@@ -71,8 +71,8 @@ static bool rises(const char *const *names, size_t count)
     return true;
 }
 
-enum hf_status hf__check_names(const char *const *names, size_t count, size_t *which,
-                               struct hf_error *err)
+enum hf_status hf__check_names(const struct hf_store *store, const char *const *names, size_t count,
+                               size_t *which, struct hf_error *err)
 {
     unsigned char order[HF_SEVERAL_MAX];
 
@@ -89,7 +89,7 @@ enum hf_status hf__check_names(const char *const *names, size_t count, size_t *w
     for (size_t i = 1; i < count; i++)
         if (strcmp(names[order[i - 1]], names[order[i]]) == 0) {
             *which = order[i];
-            return hf__fail(err, HF_INVALID, "lock \"%.60s\" is named twice", names[order[i]]);
+            return hf__fail_lock(err, HF_INVALID, names[order[i]], store->url, " is named twice");
         }
     return HF_OK;
 }
@@ -226,7 +226,7 @@ enum hf_status hf_acquire_all(struct hf_store *store, const char *const *names, 
         err = &own;
     for (size_t i = 0; i < count; i++)
         leases[i] = NULL;
-    if ((status = hf__check_names(names, count, &which, err)) != HF_OK ||
+    if ((status = hf__check_names(store, names, count, &which, err)) != HF_OK ||
         (status = hf__check_options(options, &c.options, err)) != HF_OK)
         return status;
     sort(names, count, c.order);

@@ -76,7 +76,7 @@ static enum hf_status try_each(struct hf_store_base *base, const struct hf_claim
 }
 
 /* Round after round. */
-static enum hf_status take_turns(struct hf_store_base *base, const struct hf_claim *claims,
+static enum hf_status take_turns(const struct hf_store *store, const struct hf_claim *claims,
                                  size_t count, size_t *which, struct hf_grant *grant,
                                  struct hf_error *err)
 {
@@ -86,7 +86,7 @@ static enum hf_status take_turns(struct hf_store_base *base, const struct hf_cla
 
     hf__wait_rounds_init(&rounds, claims[0].wait_until_ns);
     for (;;) {
-        enum hf_status status = try_each(base, claims, count, which, grant, err);
+        enum hf_status status = try_each(store->base, claims, count, which, grant, err);
         struct hf__wait_step step;
         uint32_t dice;
 
@@ -95,14 +95,14 @@ static enum hf_status take_turns(struct hf_store_base *base, const struct hf_cla
         if (step.next == HF__WAIT_RETURN)
             return status;
         if (hf__patience_pause(&patience, step.until_ns) == HF__WAITED_CANCELLED)
-            return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" and others: cancelled while waiting",
-                            claims[0].name);
+            return hf__fail_lock(err, HF_CANCELLED, claims[0].name, store->url,
+                                 ": cancelled while waiting for it and others");
     }
 }
 
 /* What the threads of one wait share. */
 struct crowd {
-    struct hf_store_base *base;
+    const struct hf_store *store;
     const struct hf_claim *claims;
     pthread_mutex_t lock; /* for what follows */
     int stop_fd;          /* eventfd: readable once nobody needs to wait any more */
@@ -144,6 +144,7 @@ static void *wait_for_one(void *data)
 {
     const struct waiter *waiter = data;
     struct crowd *crowd = waiter->crowd;
+    struct hf_store_base *base = crowd->store->base;
     char owner[HF_OWNER_LEN + 1];
     struct hf_claim claim = anew(&crowd->claims[waiter->index], owner);
     struct hf_grant grant = {0};
@@ -152,16 +153,16 @@ static void *wait_for_one(void *data)
 
     (void)hf__ok(&err);
     claim.cancel_fd = crowd->stop_fd;
-    status = crowd->base->ops->acquire(crowd->base, &claim, &grant, &err);
+    status = base->ops->acquire(base, &claim, &grant, &err);
     if (status == HF_OK)
         tell_owner(&grant, &claim);
     if (!offer(crowd, waiter->index, status, &grant, &err) && status == HF_OK) {
         /* A second grant: it goes to the next in line. */
         claim.owner = grant.owner;
-        take_back(crowd->base, &claim, grant.token, HF__REQUEST_MS);
+        take_back(base, &claim, grant.token, HF__REQUEST_MS);
     }
     if (status == HF_UNKNOWN)
-        take_back(crowd->base, &claim, 0, TAKE_BACK_MS);
+        take_back(base, &claim, 0, TAKE_BACK_MS);
     (void)eventfd_write(crowd->stop_fd, 1);
     (void)eventfd_write(crowd->over_fd, 1);
     explicit_bzero(owner, sizeof owner);
@@ -209,16 +210,16 @@ static enum hf_status stand_in_queues(struct crowd *crowd, size_t count, struct 
     if (crowd->over && crowd->status == HF_OK)
         return HF_OK;
     if (sent < count)
-        return hf__fail(err, HF_NOMEM, "lock \"%.60s\" and others: out of threads",
-                        crowd->claims[0].name);
+        return hf__fail_lock(err, HF_NOMEM, crowd->claims[0].name, crowd->store->url,
+                             ": out of threads to wait for it and others");
     return cancelled && !hf__wait_may_pass(crowd->status) ? HF_CANCELLED : crowd->status;
 }
 
-static enum hf_status wait_for_each(struct hf_store_base *base, const struct hf_claim *claims,
+static enum hf_status wait_for_each(const struct hf_store *store, const struct hf_claim *claims,
                                     size_t count, size_t *which, struct hf_grant *grant,
                                     struct hf_error *err)
 {
-    struct crowd crowd = {.base = base,
+    struct crowd crowd = {.store = store,
                           .claims = claims,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
@@ -228,8 +229,8 @@ static enum hf_status wait_for_each(struct hf_store_base *base, const struct hf_
     if (crowd.stop_fd >= 0 && crowd.over_fd >= 0)
         status = stand_in_queues(&crowd, count, err);
     else
-        status = hf__fail(err, HF_NOMEM, "lock \"%.60s\" and others: out of descriptors",
-                          claims[0].name);
+        status = hf__fail_lock(err, HF_NOMEM, claims[0].name, store->url,
+                               ": out of descriptors to wait for it and others");
     *which = crowd.which;
     *grant = crowd.grant;
     explicit_bzero(crowd.grant.owner, sizeof crowd.grant.owner);
@@ -241,9 +242,11 @@ static enum hf_status wait_for_each(struct hf_store_base *base, const struct hf_
     return status;
 }
 
-enum hf_status hf__any_ask(struct hf_store_base *base, const struct hf_claim *claims, size_t count,
-                           size_t *which, struct hf_grant *grant, struct hf_error *err)
+enum hf_status hf__any_ask(const struct hf_store *store, const struct hf_claim *claims,
+                           size_t count, size_t *which, struct hf_grant *grant,
+                           struct hf_error *err)
 {
+    struct hf_store_base *base = store->base;
     enum hf_status status = HF_UNSUPPORTED;
 
     if (HF__SLOT(base->ops, acquire_any) != NULL)
@@ -251,9 +254,9 @@ enum hf_status hf__any_ask(struct hf_store_base *base, const struct hf_claim *cl
     if (status != HF_UNSUPPORTED)
         return status;
     if ((hf__features(base) & HF_FEATURE_FAIR) == 0)
-        return take_turns(base, claims, count, which, grant, err);
+        return take_turns(store, claims, count, which, grant, err);
     status = try_each(base, claims, count, which, grant, err);
     if (status != HF_BUSY || claims[0].wait_until_ns == 0)
         return status;
-    return wait_for_each(base, claims, count, which, grant, err);
+    return wait_for_each(store, claims, count, which, grant, err);
 }

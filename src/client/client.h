@@ -129,11 +129,12 @@ enum hf_status hf__check_lease(struct hf_store *store, const char *name,
 
 /* Asks for one of count locks, 2 or more, as the slot acquire_any documents it: by that slot if the
  * store has one, else by claims of one lock each. */
-enum hf_status hf__any_ask(struct hf_store_base *base, const struct hf_claim *claims, size_t count,
-                           size_t *which, struct hf_grant *grant, struct hf_error *err);
+enum hf_status hf__any_ask(const struct hf_store *store, const struct hf_claim *claims,
+                           size_t count, size_t *which, struct hf_grant *grant,
+                           struct hf_error *err);
 /* HF_OK, or HF_INVALID: no names, too many, one malformed or there twice, and *which that is. */
-enum hf_status hf__check_names(const char *const *names, size_t count, size_t *which,
-                               struct hf_error *err);
+enum hf_status hf__check_names(const struct hf_store *store, const char *const *names, size_t count,
+                               size_t *which, struct hf_error *err);
 
 /* store.c */
 

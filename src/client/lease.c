@@ -14,8 +14,8 @@ static bool forked(const struct hf_lease *lease)
 /* The child may have closed the store by now: it is not looked at. */
 enum hf_status hf__lease_not_for_children(const struct hf_lease *lease, struct hf_error *err)
 {
-    return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease cannot be used by a forked child",
-                    lease->name);
+    return hf__fail_lock(err, HF_INVALID, lease->name, NULL,
+                         ": a lease cannot be used by a forked child");
 }
 
 struct hf_lease *hf__lease_new(struct hf_store *store, const char *name)

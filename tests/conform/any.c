@@ -92,7 +92,8 @@ static enum hf_status take_any(struct hf_store_base *store, struct set *set, int
         claims[i].wait_until_ns = until_ns;
     }
     *which = SET;
-    status = hf__any_ask(store, claims, SET, which, &grant, &err);
+    status = hf__any_ask(&(const struct hf_store){.base = store, .url = "suite:"}, claims, SET,
+                         which, &grant, &err);
     assert_true(*which < SET);
     set->holds[*which].err = err;
     set->holds[*which].grant = grant;

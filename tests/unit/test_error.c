@@ -64,7 +64,25 @@ static void a_lock_and_its_store_are_named(void **state)
     assert_string_equal(err.text, "store redis://h: store redis://h: no answer");
     (void)hf__fail_lock(&err, HF_DENIED, "a\033[2Jb", "file:/\r", ": no");
     assert_string_equal(err.text, "lock \"a?[2Jb\" in store file:/?: no");
+    (void)hf__fail_lock(&err, HF_INVALID, "a", NULL, ": no");
+    assert_string_equal(err.text, "lock \"a\": no");
     assert_int_equal(hf__fail_lock(NULL, HF_LOST, "x", "y", ": z"), HF_LOST);
+}
+
+static void every_store_refuses_in_the_same_words(void **state)
+{
+    struct hf_error err;
+
+    (void)state;
+    assert_int_equal(hf__fail_not_broken(&err, "a", "b:", 7, HF__HELD_WITH_OTHER_TOKEN), HF_LOST);
+    assert_string_equal(err.text,
+                        "lock \"a\" in store b: is held with another token: nothing was broken");
+    (void)hf__fail_not_broken(&err, "a", "b:", 0, HF__HELD_WITH_OTHER_TOKEN);
+    assert_string_equal(
+        err.text, "lock \"a\" in store b: is held by holdfast, with a token: nothing was broken");
+    assert_int_equal(hf__fail_old_record(&err, "a", "b:", "k"), HF_STALE);
+    assert_string_equal(err.text,
+                        "lock \"a\" in store b:: its record \"k\" is as new as this one, or newer");
 }
 
 /* What to do about it stands at the end: that is what must not be cut. */
@@ -158,6 +176,7 @@ int main(void)
         cmocka_unit_test(every_loss_has_words),
         cmocka_unit_test(numbers_do_not_move),
         cmocka_unit_test(a_lock_and_its_store_are_named),
+        cmocka_unit_test(every_store_refuses_in_the_same_words),
         cmocka_unit_test(long_names_and_urls_make_room),
     };
 

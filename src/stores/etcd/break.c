@@ -24,9 +24,10 @@ struct work {
     bool done;
 };
 
-static enum hf_status not_broken(const struct work *w, const char *why)
+static enum hf_status not_broken(const struct work *w, enum hf__not_broken why)
 {
-    return hf__fail_not_broken(w->request.err, w->revoke->name, w->store->url.common.shown, why);
+    return hf__fail_not_broken(w->request.err, w->revoke->name, w->store->url.common.shown,
+                               w->revoke->token, why);
 }
 
 static bool is_ours(const struct work *w)
@@ -45,13 +46,12 @@ static enum hf_status check(const struct work *w)
     const struct ec_kv *head = &w->found.head;
 
     if (!w->found.head_there)
-        return not_broken(w, "is not held");
+        return not_broken(w, HF__NOT_HELD);
     if (head->said.kind == EC_KIND_WAITING)
-        return not_broken(w, "is just being handed to the next in the queue");
-    if (revoke->token == 0 && head->said.kind != 0)
-        return not_broken(w, "is held by holdfast, with a token");
-    if (revoke->token != 0 && head->create_revision != revoke->token)
-        return not_broken(w, "is held by another, with another token");
+        return not_broken(w, HF__HANDED_OVER);
+    if (revoke->token == 0 ? head->said.kind != 0 : head->create_revision != revoke->token)
+        return not_broken(w,
+                          head->said.kind == 0 ? HF__HELD_BY_FOREIGN : HF__HELD_WITH_OTHER_TOKEN);
     if (head->said.kind == 0 && !revoke->now)
         return ec_fail(revoke->name, w->store->url.common.shown, HF_INVALID,
                        "a client that is not holdfast holds it, and hears of nothing: only --now "

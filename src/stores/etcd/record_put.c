@@ -245,7 +245,6 @@ enum hf_status ec_record_put(struct hf_store_base *base, const struct hf_record_
     if (!p.held)
         return ec_lost(write->name, shown, p.loss, err);
     if (p.stale)
-        return hf__fail_lock(err, HF_STALE, write->name, shown,
-                             ": its record \"%s\" is as new as this one, or newer", write->key);
+        return hf__fail_old_record(err, write->name, shown, write->key);
     return hf__ok(err);
 }

@@ -12,15 +12,17 @@
 #include "stores/file/step.h"
 #include "stores/file/word.h"
 
-/* Why the hold that is meant is not the present one; NULL: it is. */
-static const char *why_not(struct file_store *store, const struct view *view, uint64_t token,
-                           int64_t now_ns)
+/* Whether the hold that is meant is the present one; else *why not. */
+static bool is_meant(struct file_store *store, const struct view *view, uint64_t token,
+                     int64_t now_ns, enum hf__not_broken *why)
 {
-    if (view == NULL || !hf__slot_held(store, view, now_ns))
-        return view != NULL && view->claim_ns > now_ns
-                   ? "is just being handed to the next in the queue"
-                   : "is not held";
-    return view->token == token ? NULL : "is held with another token";
+    if (view != NULL && hf__slot_held(store, view, now_ns))
+        *why = HF__HELD_WITH_OTHER_TOKEN;
+    else if (view != NULL && view->claim_ns > now_ns)
+        *why = HF__HANDED_OVER;
+    else
+        *why = HF__NOT_HELD;
+    return *why == HF__HELD_WITH_OTHER_TOKEN && view->token == token;
 }
 
 /* The hold that was seen, with its page locked. */
@@ -53,14 +55,13 @@ static enum hf_status break_here(struct file_store *store, const struct bucket *
     int64_t now_ns = store->base.host->now_ns();
     struct view seen;
     struct view *view;
-    const char *why;
+    enum hf__not_broken why;
     enum hf_status status = hf__slot_see(store, bucket, revoke->name, &seen, &view, err);
 
     if (status != HF_OK)
         return status;
-    why = why_not(store, view, revoke->token, now_ns);
-    if (why != NULL)
-        return hf__fail_not_broken(err, revoke->name, store->shown, why);
+    if (!is_meant(store, view, revoke->token, now_ns, &why))
+        return hf__fail_not_broken(err, revoke->name, store->shown, revoke->token, why);
     hf__copy_printable(out->label, sizeof out->label, view->details.label);
     out->remaining_ms = revoke->now ? 0 : (view->expires_ns - now_ns) / HF__NS_PER_MS;
     out->detached = view->details.client == 0;

@@ -52,8 +52,7 @@ static enum hf_status check_order(struct file_store *store, const char *path,
     if (status == HF_OK && there.found &&
         (there.head.token > write->token ||
          (there.head.token == write->token && there.head.number >= write->number)))
-        status = hf__fail_lock(err, HF_STALE, write->name, store->shown,
-                               ": the record \"%s\" that is there is newer", write->key);
+        status = hf__fail_old_record(err, write->name, store->shown, write->key);
     hf__record_copy_release(&there);
     return status;
 }

@@ -39,17 +39,18 @@ static void build(const struct pg_store *store, const struct hf_revoke *revoke, 
 static enum hf_status judge(const struct pg_store *store, const struct hf_revoke *revoke,
                             const PGresult *rows, struct hf_broken *out, struct hf_error *err)
 {
-    static const char *const why[] = {
-        [PG_NOT_HELD] = "is not held",
-        [PG_HANDED] = "is just being handed to the next in the queue",
-        [PG_OTHER_TOKEN] = "is held by another, with another token",
+    static const enum hf__not_broken why[] = {
+        [PG_NOT_HELD] = HF__NOT_HELD,
+        [PG_HANDED] = HF__HANDED_OVER,
+        [PG_OTHER_TOKEN] = HF__HELD_WITH_OTHER_TOKEN,
     };
     enum pg_revoke_verdict verdict;
 
     if (!pg_row_revoked(rows, &verdict, out))
         return pg_nonsense(store, revoke->name, err);
     if (verdict != PG_REVOKED)
-        return hf__fail_not_broken(err, revoke->name, store->url.shown, why[verdict]);
+        return hf__fail_not_broken(err, revoke->name, store->url.shown, revoke->token,
+                                   why[verdict]);
     return hf__ok(err);
 }
 

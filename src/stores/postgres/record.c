@@ -38,8 +38,7 @@ static enum hf_status judge_put(const struct pg_store *store, const struct hf_re
     if (!pg_row_written(rows, &stale, &loss))
         return pg_nonsense(store, write->name, err);
     if (stale)
-        return hf__fail_lock(err, HF_STALE, write->name, store->url.shown,
-                             ": its record \"%s\" is newer than this write", write->key);
+        return hf__fail_old_record(err, write->name, store->url.shown, write->key);
     return loss == HF_LOSS_NONE ? hf__ok(err) : pg_lost(store, write->name, loss, err);
 }
 

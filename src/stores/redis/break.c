@@ -6,19 +6,20 @@
 
 /* {'not', why}: the hold that is meant is not the present one. */
 static enum hf_status not_broken(const struct rd_store *store, const struct hf_revoke *revoke,
-                                 const char *why, struct hf_error *err)
+                                 const char *word, struct hf_error *err)
 {
     static const struct {
-        const char *word, *sentence;
-    } reasons[] = {{"free", "is not held"},
-                   {"waiter", "is just being handed to the next in the queue"},
-                   {"ours", "is held with another token"},
-                   {"foreign", "is held by a client that is not holdfast"}};
+        const char *word;
+        enum hf__not_broken why;
+    } reasons[] = {{"free", HF__NOT_HELD},
+                   {"waiter", HF__HANDED_OVER},
+                   {"ours", HF__HELD_WITH_OTHER_TOKEN},
+                   {"foreign", HF__HELD_BY_FOREIGN}};
 
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (strcmp(reasons[i].word, why) == 0)
+        if (strcmp(reasons[i].word, word) == 0)
             return hf__fail_not_broken(err, revoke->name, store->setup.url.parts.shown,
-                                       reasons[i].sentence);
+                                       revoke->token, reasons[i].why);
     return rd_nonsense(&store->setup.url, revoke->name, err);
 }
 

@@ -115,8 +115,7 @@ static enum hf_status judge_put(struct rd_store *store, const struct hf_record_w
     if (rd_reply_is(answer->reply, "ok"))
         return written(store, write->name, answer, err);
     if (rd_reply_is(answer->reply, "stale"))
-        return hf__fail_lock(err, HF_STALE, write->name, store->setup.url.parts.shown,
-                             ": its record \"%s\" is newer than this write", write->key);
+        return hf__fail_old_record(err, write->name, store->setup.url.parts.shown, write->key);
     if (rd_reply_is(answer->reply, "corrupt"))
         return damaged(store, write->name, write->key, err);
     return rd_lost(&store->setup.url, write->name, answer->reply, NULL, err);

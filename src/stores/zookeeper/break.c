@@ -28,9 +28,11 @@ struct work {
     bool done;
 };
 
-static enum hf_status not_broken(const struct work *w, const char *why, struct hf_error *err)
+static enum hf_status not_broken(const struct work *w, enum hf__not_broken why,
+                                 struct hf_error *err)
 {
-    return hf__fail_not_broken(err, w->revoke->name, w->store->url.common.shown, why);
+    return hf__fail_not_broken(err, w->revoke->name, w->store->url.common.shown, w->revoke->token,
+                               why);
 }
 
 static bool is_meant(const struct work *w)
@@ -51,14 +53,11 @@ static enum hf_status check(const struct work *w, struct hf_error *err)
         return hf__fail_lock(err, HF_UNKNOWN, revoke->name, w->store->url.common.shown,
                              ": the connection was lost; the hold is over, whoever ended it");
     if (!there)
-        return not_broken(w, "is not held", err);
+        return not_broken(w, HF__NOT_HELD, err);
     if (!meant && w->first.foreign)
-        return not_broken(w, "is held by a client that is not holdfast", err);
+        return not_broken(w, HF__HELD_BY_FOREIGN, err);
     if (!meant)
-        return not_broken(w,
-                          revoke->token == 0 ? "is held by holdfast, with a token"
-                                             : "is held by another, with another token",
-                          err);
+        return not_broken(w, HF__HELD_WITH_OTHER_TOKEN, err);
     return HF_OK;
 }
 

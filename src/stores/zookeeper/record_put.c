@@ -211,8 +211,7 @@ static enum hf_status conclude(const struct put *p, int rc, struct hf_error *err
                              "(holdfast-zookeeper(7))",
                              p->write->key);
     if (rc == ZOK && p->stale)
-        return hf__fail_lock(err, HF_STALE, name, shown,
-                             ": its record \"%s\" is as new as this one, or newer", p->write->key);
+        return hf__fail_old_record(err, name, shown, p->write->key);
     if (rc == ZOK)
         return hf__ok(err);
     if (!p->sent && rc == ZK_GIVEN_UP)

@@ -9,18 +9,20 @@
 
 #include <string.h>
 
-/* Why the hold that is meant is not the present one; NULL: it is. */
-static const char *why_not(const struct rl_holder *holder, uint64_t token)
+/* Whether the hold that is meant is the present one; else *why not. */
+static bool is_meant(const struct rl_holder *holder, uint64_t token, enum hf__not_broken *why)
 {
     bool foreign = holder->label[0] == '\0';
 
-    if (holder->owner[0] == '\0')
-        return "is not held by a majority of the nodes";
+    if (holder->owner[0] == '\0') {
+        *why = HF__NOT_HELD_BY_MAJORITY;
+        return false;
+    }
+    *why = token != 0 && foreign && holder->foreign[0] != '\0' ? HF__HELD_BY_FOREIGN
+                                                               : HF__HELD_WITH_OTHER_TOKEN;
     if (token == 0)
-        return foreign ? NULL : "is not held by a foreign client";
-    if (foreign && holder->foreign[0] != '\0')
-        return "is held by a client that is not holdfast";
-    return holder->token == token ? NULL : "is held with another token";
+        return foreign;
+    return *why != HF__HELD_BY_FOREIGN && holder->token == token;
 }
 
 /* What the nodes made of it. */
@@ -30,7 +32,7 @@ static enum hf_status judge(struct rl_poll *p, enum hf_status status, struct hf_
     const char *shown = p->store->setup.url.parts.shown;
 
     if (status == HF_LOST)
-        return hf__fail_not_broken(err, name, shown, "is not held any more");
+        return hf__fail_not_broken(err, name, shown, p->revoke->token, HF__NOT_HELD_ANY_MORE);
     if (status == HF_OK || status == HF_UNKNOWN || p->revoked == 0)
         return status;
     return hf__fail_lock(err, HF_UNKNOWN, name, shown,
@@ -49,16 +51,18 @@ enum hf_status rl_revoke(struct hf_store_base *base, const struct hf_revoke *rev
     struct rl_poll p = {
         .store = store, .claim = &claim, .script = RD_SCRIPT_REDLOCK_REVOKE, .revoke = revoke};
     enum hf_status status = rd_claim_keys(&store->setup.url, revoke->name, &p.keys, err);
-    const char *why;
+    enum hf__not_broken why;
 
     if (status == HF_OK)
         status = rl_find_holder(store, revoke->name, revoke->deadline_ns, &holder, err);
     if (status != HF_OK)
         return status;
-    why = why_not(&holder, revoke->token);
     claim.owner = revoke->token == 0 ? holder.foreign : holder.owner;
-    status = why != NULL ? hf__fail_not_broken(err, revoke->name, store->setup.url.parts.shown, why)
-                         : judge(&p, rl_poll_all(&p, err), err);
+    if (is_meant(&holder, revoke->token, &why))
+        status = judge(&p, rl_poll_all(&p, err), err);
+    else
+        status = hf__fail_not_broken(err, revoke->name, store->setup.url.parts.shown, revoke->token,
+                                     why);
     if (status == HF_OK) {
         memcpy(out->label, holder.label, sizeof out->label);
         out->remaining_ms = p.remaining_ms[0];
