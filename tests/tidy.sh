@@ -71,8 +71,28 @@ layers() { # FILE...
 
 # The parts of the embedded store from the bottom up: each may include those before it, and itself.
 file_parts='step layout word view sys file errors url dir blocker floor location byte_lock map details fifo page life
-ticket slot grant quick queue client sweep record_file record_sweep revocation acquire hold begun break list records identity
+ticket slot grant quick queue client sweep record_file record_sweep revocation hold acquire begun break list records identity
 forget convert open audit repair store'
+
+# file_calls FILE... : calls of what is the table's alone, from outside the part that it is of
+file_calls() {
+    # shellcheck disable=SC2046 # the sources have plain names
+    set -- $(printf '%s\n' "$@" | grep -v '/store\.c$')
+    awk '
+    FILENAME ~ /operations\.h$/ {
+        while (match($0, /hf__file_[a-z_]+\(/)) {
+            operation[substr($0, RSTART, RLENGTH)]
+            $0 = substr($0, RSTART + RLENGTH)
+        }
+        next
+    }
+    pass == 1 && /^[a-z]/ && match($0, /hf__file_[a-z_]+\(/) { own[FILENAME, substr($0, RSTART, RLENGTH)] }
+    pass == 2 && /^ / {
+        for (name in operation)
+            if (index($0, name) && !((FILENAME, name) in own))
+                printf "%s:%d: calls %s), which is for whoever has the table of operations\n", FILENAME, FNR, name
+    }' src/stores/file/operations.h pass=1 "$@" pass=2 "$@"
+}
 
 # file_layers FILE... : includes among them that point upwards
 file_layers() {
@@ -83,7 +103,7 @@ file_layers() {
         for (i = 1; i <= n; i++) place[name[i]] = i
         n = split(files, file)
         for (i = 1; i <= n; i++)
-            if (!(part_of(file[i]) in place))
+            if (!(part_of(file[i]) in place) && part_of(file[i]) != "operations")
                 print file[i] ": no part of the embedded store that tests/tidy.sh knows"
     }
     $2 ~ /^stores\/file\// && place[part_of($2)] > place[part_of($1)] {
@@ -264,6 +284,7 @@ text() { # FILE...
     # shellcheck disable=SC2046
     set -- $(sources 'src/stores/file/*.c' 'src/stores/file/*.h')
     [ "$#" -eq 0 ] || file_layers "$@"
+    [ ! -f src/stores/file/operations.h ] || file_calls "$@"
     # shellcheck disable=SC2046
     set -- $(sources 'src/core/*.c' 'src/core/*.h')
     [ "$#" -eq 0 ] || pure "$@"

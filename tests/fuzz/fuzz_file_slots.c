@@ -4,6 +4,7 @@
  * fit afterwards, so that what is tested is the sense of the numbers. The store may refuse, and
  * must neither crash nor read what is not there. */
 #include "base/base.h"
+#include "stores/file/operations.h"
 #include "stores/file/slot.h"
 
 #include <stddef.h>

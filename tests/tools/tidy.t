@@ -61,6 +61,12 @@ echo '#include "stores/file/queue.h"' >src/stores/file/page.c
 refused src/stores/file/page.c 'one that includes a part above it'
 : >src/stores/file/other.c
 refused src/stores/file/other.c 'a part of no known height'
+echo 'int hf__file_release(void);' >src/stores/file/operations.h
+printf 'int hf__file_release(void)\n{\n    return 0;\n}\n' >src/stores/file/hold.c
+tidy
+ok $? 'a part may have an operation of the table'
+printf 'int take_back(void)\n{\n    return hf__file_release();\n}\n' >src/stores/file/acquire.c
+refused src/stores/file/acquire.c 'one that calls another part'"'"'s operation'
 rm -r src/stores
 
 # So do the commands; a new one with a folder of its own needs no line for that.

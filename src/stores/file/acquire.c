@@ -3,8 +3,10 @@
 #include "core/wait.h"
 #include "stores/file/client.h"
 #include "stores/file/errors.h"
+#include "stores/file/hold.h"
 #include "stores/file/life.h"
 #include "stores/file/location.h"
+#include "stores/file/operations.h"
 #include "stores/file/queue.h"
 #include "stores/file/quick.h"
 #include "stores/file/slot.h"
@@ -49,11 +51,10 @@ static enum hf_status get_ready(struct file_store *store, const struct hf_claim 
 /* It may be ours all the same, and nobody would ever give it back. */
 static void take_back(const struct file_attempt *attempt)
 {
-    struct hf_store_base *base = &attempt->store->base;
     struct hf_claim undo = *attempt->claim;
 
-    undo.deadline_ns = hf__time_add(base->host->now_ns(), attempt->patience_ns);
-    (void)hf__file_release(base, &undo, NULL);
+    undo.deadline_ns = hf__time_add(attempt->store->base.host->now_ns(), attempt->patience_ns);
+    (void)hf__hold_release(attempt->store, &undo, NULL);
 }
 
 /* Without its page's lock, if it is free and was used before. HF_STALE: the long way. */

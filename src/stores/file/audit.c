@@ -7,6 +7,7 @@
 #include "stores/file/life.h"
 #include "stores/file/map.h"
 #include "stores/file/open.h"
+#include "stores/file/operations.h"
 #include "stores/file/url.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
  * to see whether the store is still there, to raise the floor, or to end a FIFO, is not begun. */
 #include "stores/file/file.h"
 #include "stores/file/floor.h"
+#include "stores/file/operations.h"
 #include "stores/file/page.h"
 #include "stores/file/quick.h"
 

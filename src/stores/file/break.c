@@ -6,6 +6,7 @@
 #include "stores/file/details.h"
 #include "stores/file/errors.h"
 #include "stores/file/location.h"
+#include "stores/file/operations.h"
 #include "stores/file/queue.h"
 #include "stores/file/revocation.h"
 #include "stores/file/slot.h"

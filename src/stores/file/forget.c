@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "stores/file/dir.h"
 #include "stores/file/fifo.h"
+#include "stores/file/operations.h"
 #include "stores/file/slot.h"
 #include "stores/file/sweep.h"
 #include "stores/file/ticket.h"

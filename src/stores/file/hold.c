@@ -1,10 +1,12 @@
 /* hold.c - renewing and releasing what is held. */
 #include "base/base.h"
+#include "stores/file/hold.h"
 #include "stores/file/details.h"
 #include "stores/file/errors.h"
 #include "stores/file/fifo.h"
 #include "stores/file/floor.h"
 #include "stores/file/location.h"
+#include "stores/file/operations.h"
 #include "stores/file/queue.h"
 #include "stores/file/quick.h"
 #include "stores/file/revocation.h"
@@ -184,13 +186,12 @@ static enum hf_status release_locked(struct file_store *store, const struct quic
     return status;
 }
 
-enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,
+enum hf_status hf__hold_release(struct file_store *store, const struct hf_claim *claim,
                                 struct hf_error *err)
 {
-    struct file_store *store = hf__file_of(base);
     enum hf_loss loss = HF_LOSS_NONE;
     struct quick quick = {
-        .claim = claim, .hash = hf__name_hash(claim->name), .now_ns = base->host->now_ns()};
+        .claim = claim, .hash = hf__name_hash(claim->name), .now_ns = store->base.host->now_ns()};
     enum hf_status status = hf__quick_begin(store, &quick, err);
 
     if (status != HF_OK)
@@ -208,4 +209,10 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
     if (status != HF_OK || loss == HF_LOSS_NONE)
         return status;
     return refuse(store, claim, loss, NULL, err);
+}
+
+enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,
+                                struct hf_error *err)
+{
+    return hf__hold_release(hf__file_of(base), claim, err);
 }

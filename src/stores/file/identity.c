@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "stores/file/dir.h"
 #include "stores/file/errors.h"
+#include "stores/file/operations.h"
 
 #include <errno.h>
 #include <fcntl.h>

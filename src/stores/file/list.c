@@ -8,6 +8,7 @@
 #include "stores/file/byte_lock.h"
 #include "stores/file/life.h"
 #include "stores/file/location.h"
+#include "stores/file/operations.h"
 #include "stores/file/revocation.h"
 #include "stores/file/slot.h"
 #include "stores/file/ticket.h"

@@ -9,6 +9,7 @@
 #include "stores/file/dir.h"
 #include "stores/file/errors.h"
 #include "stores/file/location.h"
+#include "stores/file/operations.h"
 #include "stores/file/record_file.h"
 #include "stores/file/record_sweep.h"
 #include "stores/file/slot.h"

@@ -6,6 +6,7 @@
 #include "stores/file/errors.h"
 #include "stores/file/floor.h"
 #include "stores/file/open.h"
+#include "stores/file/operations.h"
 #include "stores/file/slot.h"
 #include "stores/file/url.h"
 
