@@ -71,7 +71,7 @@ layers() { # FILE...
 
 # The parts of the embedded store from the bottom up: each may include those before it, and itself.
 file_parts='step layout word view sys file errors url dir blocker floor location byte_lock map details fifo page life
-ticket slot grant quick queue client sweep record_file record_sweep revocation hold acquire begun break list records identity
+ticket slot grant quick queue client sweep record_file record_sweep revocation hold acquire begun break list record identity
 forget convert open audit repair store'
 
 # file_calls FILE... : calls of what is the table's alone, from outside the part that it is of

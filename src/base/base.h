@@ -27,8 +27,8 @@ enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *
                          va_list args) __attribute__((format(printf, 3, 0)));
 /* The same about a lock: `lock "NAME" in store SHOWN`, and right behind it what the format says, so
  * it begins with ": " or with " is held by ...". Without a lock (NULL or "") it is `store SHOWN`;
- * without a store, which may be gone, `lock "NAME"`. shown is the store's URL without its password. What the format says is never cut to make room for
- * long names and URLs: those are. */
+ * without a store, which may be gone, `lock "NAME"`. shown is the store's URL without its password.
+ * What the format says is never cut to make room for long names and URLs: those are. */
 enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const char *lock,
                              const char *shown, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -47,7 +47,7 @@ enum hf__not_broken {
     HF__HELD_BY_FOREIGN,
     HF__HELD_WITH_OTHER_TOKEN
 };
-/* HF_LOST: nothing was broken, and why. token: of the hold that was meant; 0: a foreign client's. */
+/* HF_LOST: nothing was broken, and why. token: of the hold that was meant; 0: a foreign one. */
 enum hf_status hf__fail_not_broken(struct hf_error *err, const char *lock, const char *shown,
                                    uint64_t token, enum hf__not_broken why);
 /* HF_STALE: what was to be written is not newer than the record that is there. */

@@ -71,8 +71,7 @@ static void await_set(struct hf_store_base *store, const struct set *set, uint64
         check_pause_ms(50);
 }
 
-/* Claims any of the set, with fresh owners as libholdfast draws them. Whichever is granted is left
- * in its hold. */
+/* Claims any of the set, with fresh owners. Whichever is granted is left in its hold. */
 static enum hf_status take_any(struct hf_store_base *store, struct set *set, int64_t wait_ms,
                                int cancel_fd, size_t *which)
 {

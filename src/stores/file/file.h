@@ -17,7 +17,7 @@
  *   record_file record_sweep     records as files, and their end
  *   revocation            who broke a hold
  *   hold                  renewed, released
- *   acquire begun break list records identity forget        what the table of operations does
+ *   acquire begun break list record identity forget   what the table of operations does
  *   convert               a slot file of format 1
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   audit                 what can be learned about it without a change

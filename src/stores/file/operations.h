@@ -1,5 +1,5 @@
-/* operations.h - what the embedded store's table of operations holds. Each is one part's, and called
- * by whoever has the table: no part calls another's (tests/tidy.sh). */
+/* operations.h - what is in the embedded store's table. Each operation is one part's, and called by
+ * whoever has the table: no part calls another's (tests/tidy.sh). */
 #ifndef HF_STORES_FILE_OPERATIONS_H
 #define HF_STORES_FILE_OPERATIONS_H
 

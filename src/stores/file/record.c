@@ -1,4 +1,4 @@
-/* records.c - what a holder leaves behind.
+/* record.c - what a holder leaves behind.
  *
  * A new record is first written and synced beside its place. Then, with the page locked: does this
  * owner hold the lock, and is this newer than what is there? The rename is all that happens in that
