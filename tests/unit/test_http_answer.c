@@ -1,6 +1,6 @@
 /* test_http_answer.c - what an answer of the server says. */
 #include "base/base.h"
-#include "stores/http/answer.h"
+#include "stores/http/http.h"
 
 #include "../support/check.h"
 #include <string.h>

@@ -4,25 +4,6 @@
 
 #include <string.h>
 
-bool ht_status(const char *name, enum hf_status *out)
-{
-    static const struct {
-        const char *name;
-        enum hf_status status;
-    } known[] = {
-#define X(symbol, value, text) {#symbol, symbol},
-        HF_STATUS_MAP(X)
-#undef X
-    };
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].name, name) == 0) {
-            *out = known[i].status;
-            return true;
-        }
-    return false;
-}
-
 /* So that no answer, whoever sent it, is deeper than what we go through. */
 static bool is_flat(const char *text, size_t len)
 {
@@ -143,22 +124,4 @@ bool ht_granted(const cJSON *object, int64_t sent_at_ns, int64_t now_ns, struct 
     out->sent_at_ns = sent_at_ns + after_ms * (HF__NS_PER_MS / 100 * 99);
     memcpy(out->owner, owner, HF_OWNER_LEN + 1);
     return true;
-}
-
-enum hf_status ht_problem(const cJSON *object, enum hf_status status, const char *lock,
-                          const char *shown, struct hf_error *err)
-{
-    char detail[HF_ERROR_TEXT_SIZE];
-
-    /* It was not the caller who gave up: the server ends, and another may be there soon. */
-    if (status == HF_CANCELLED)
-        return hf__fail_lock(err, HF_UNREACHABLE, lock, shown, ": the server is shutting down");
-    hf__copy_printable(detail, sizeof detail, ht_text(object, "detail", ""));
-    if (detail[0] != '\0')
-        (void)hf__fail(err, status, "%s", detail);
-    else
-        (void)hf__fail_lock(err, status, lock, shown, ": %s", hf_status_text(status));
-    if (err != NULL)
-        err->retry_after_ms = ht_number(object, "retry_after_ms", 0);
-    return status;
 }

@@ -10,9 +10,6 @@ enum {
     HT_DEPTH_MAX = 4        /* of brackets in brackets; cJSON's own limit is higher */
 };
 
-/* "HF_BUSY". False: it is the name of no status. */
-bool ht_status(const char *name, enum hf_status *out);
-
 /* An object; NULL: it is none. */
 cJSON *ht_parse(const char *text, size_t len);
 /* Members; the default if it is not there, or of another type or out of range. */
@@ -28,10 +25,5 @@ unsigned ht_features(const cJSON *object);
 /* What a grant says. sent_at_ns is when our request left, now_ns is now. False: it makes no
  * sense. */
 bool ht_granted(const cJSON *object, int64_t sent_at_ns, int64_t now_ns, struct hf_grant *out);
-
-/* An error as the server told it: *err, and its status; that the server gave up waiting is
- * HF_UNREACHABLE. lock and shown are for one without words. */
-enum hf_status ht_problem(const cJSON *object, enum hf_status status, const char *lock,
-                          const char *shown, struct hf_error *err);
 
 #endif /* HF_STORES_HTTP_ANSWER_H */

@@ -2,7 +2,6 @@
 #include "base/base.h"
 #include "stores/http/http.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,15 +44,6 @@ struct hf__http_request ht_request(const struct ht_store *store, const char *pat
                                      .auth = store->url.auth};
 }
 
-enum hf_status ht_stranger(const struct ht_store *store, const struct ht_call *call,
-                           long http_status, struct hf_error *err)
-{
-    return hf__fail_lock(
-        err, call->body != NULL ? HF_UNKNOWN : HF_UNREACHABLE, call->lock, store->url.common.shown,
-        ": the answer (%ld) is not from holdfast serve, but perhaps from a proxy%s", http_status,
-        call->body != NULL ? "; it may have taken effect" : "");
-}
-
 /* An answer came: whose? */
 static enum hf_status judge(struct ht_store *store, const struct ht_call *call,
                             struct hf__http *http, cJSON **out, struct hf_error *err)
@@ -71,20 +61,6 @@ static enum hf_status judge(struct ht_store *store, const struct ht_call *call,
     *out = json;
     return status == HF_OK ? hf__ok(err)
                            : ht_problem(json, status, call->lock, store->url.common.shown, err);
-}
-
-static enum hf_status unanswered(const struct ht_store *store, const struct ht_call *call,
-                                 const struct hf__http *http, enum hf__http_fate fate,
-                                 struct hf_error *err)
-{
-    bool unknown = fate == HF__HTTP_NO_ANSWER && call->body != NULL;
-    char why[HF_ERROR_TEXT_SIZE];
-    enum hf_status status = hf__http_explain(http, store->url.common.shown, why, sizeof why);
-
-    if (!unknown && http->cancelled)
-        return hf__fail_lock(err, HF_CANCELLED, call->lock, store->url.common.shown, ": cancelled");
-    return hf__fail_lock(err, unknown ? HF_UNKNOWN : status, call->lock, store->url.common.shown,
-                         ": %.120s%s", why, unknown ? "; it may have taken effect" : "");
 }
 
 /* One try. *again: it was a look, and the connection was to blame. */
@@ -105,7 +81,7 @@ static enum hf_status ask(struct ht_store *store, struct ht_call *call, const ch
     if (fate == HF__HTTP_ANSWERED) {
         status = judge(store, call, http, out, err);
     } else {
-        status = unanswered(store, call, http, fate, err);
+        status = ht_unanswered(store, call, http, fate, err);
         *again = fate == HF__HTTP_NO_ANSWER && json == NULL && !http->cancelled;
         hf__http_silent(&store->pool, from_ns);
     }

@@ -7,6 +7,7 @@
  *   url.c      where the server is, and the secret by which it knows us
  *   call.c     one request and its answer
  *   answer.c   what an answer says. Pure
+ *   errors.c   what went wrong, as a status and in words
  *   acquire.c  one attempt: a plain request, or a stream of lines to wait by
  *   hold.c     renewing, looking, releasing
  *   list.c     what is held
@@ -55,9 +56,21 @@ bool ht_body_made(cJSON **body, bool added, struct hf_error *err);
 /* A request with that text, for hf__http_exchange and hf__http_begin. */
 struct hf__http_request ht_request(const struct ht_store *store, const char *path,
                                    const char *json);
+/* errors.c */
+
+/* "HF_BUSY". False: it is the name of no status. */
+bool ht_status(const char *name, enum hf_status *out);
+/* An error as the server told it: *err, and its status; that the server gave up waiting is
+ * HF_UNREACHABLE. lock and shown are for one without words. */
+enum hf_status ht_problem(const cJSON *object, enum hf_status status, const char *lock,
+                          const char *shown, struct hf_error *err);
 /* HF_UNKNOWN, or HF_UNREACHABLE for what only looks: somebody else than the server answered. */
 enum hf_status ht_stranger(const struct ht_store *store, const struct ht_call *call,
                            long http_status, struct hf_error *err);
+/* Nobody answered: HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED or HF_CANCELLED. */
+enum hf_status ht_unanswered(const struct ht_store *store, const struct ht_call *call,
+                             const struct hf__http *http, enum hf__http_fate fate,
+                             struct hf_error *err);
 
 /* acquire.c, hold.c, list.c */
 
