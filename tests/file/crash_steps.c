@@ -110,19 +110,19 @@ static void check_buried(struct scene *scene)
         scene_takeable(scene, scene->names[i], 0);
 }
 
-static void die_when_frozen(const char *step)
+static void die_when_marked(const char *step)
 {
-    if (strcmp(step, "split_frozen") == 0)
+    if (strcmp(step, "split_marked") == 0)
         (void)kill(getpid(), SIGKILL);
 }
 
 static void split_and_die(void *data)
 {
-    steps_hook = die_when_frozen;
+    steps_hook = die_when_marked;
     scene_acquire(data);
 }
 
-/* Somebody was killed in the middle of a split, and left a slot frozen. */
+/* Somebody was killed in the middle of a split, and left a slot moving. */
 static void prepare_half_split(struct scene *scene)
 {
     scene_fill(scene);

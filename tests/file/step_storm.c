@@ -75,7 +75,7 @@ enum hf_status __wrap_hf__word_swap(struct file_store *store, off_t at, struct h
                                     struct hf__pair to, struct hf_error *err)
 {
     bool renews = to.low == from.low && hf__word_expiry_ms(to) != hf__word_expiry_ms(from) &&
-                  to.high != 0 && !hf__word_is(to, WORD_RESERVED | WORD_FROZEN);
+                  to.high != 0 && !hf__word_is(to, WORD_RESERVED | WORD_MOVING);
 
     switch (storm != NULL ? storm->plan.mutant : MUTANT_NONE) {
     case MUTANT_STORE:
@@ -89,9 +89,9 @@ enum hf_status __wrap_hf__word_swap(struct file_store *store, off_t at, struct h
         if (renews)
             to = hf__word_without(to, WORD_WAITED);
         break;
-    case MUTANT_NOT_FROZEN:
-        to = hf__word_without(to, WORD_FROZEN);
-        from = hf__word_without(from, WORD_FROZEN);
+    case MUTANT_NOT_MARKED:
+        to = hf__word_without(to, WORD_MOVING);
+        from = hf__word_without(from, WORD_MOVING);
         break;
     case MUTANT_NONE:
     case MUTANT_NO_BYTE:

@@ -24,7 +24,7 @@ enum storm_mutant {
     MUTANT_TOKEN_ALONE, /* only the token is compared */
     MUTANT_NOT_WAITED,  /* a waiter does not set *waited* */
     MUTANT_RENEW_DROPS, /* a renewal drops it */
-    MUTANT_NOT_FROZEN,  /* nothing is frozen */
+    MUTANT_NOT_MARKED,  /* nothing is marked as moving */
     MUTANT_NO_BYTE,     /* a hand-over does not wake */
 };
 

@@ -180,7 +180,7 @@ static void late_changes_nothing(void)
 
 /* ---- whoever holds a lock of the same page goes on ---- */
 
-/* What is being moved is frozen, and a guarded word may be locked itself: its holder waits then. */
+/* What moves is marked, and a guarded word may be locked itself: its holder waits then. */
 static void holders_go_on(struct scene *scene)
 {
     const char *step = steps_met()->last;

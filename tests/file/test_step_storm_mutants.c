@@ -48,10 +48,10 @@ static void renewal_drops_waited(void **state)
     expect_breach(MUTANT_RENEW_DROPS);
 }
 
-static void not_frozen(void **state)
+static void not_marked(void **state)
 {
     (void)state;
-    expect_breach(MUTANT_NOT_FROZEN);
+    expect_breach(MUTANT_NOT_MARKED);
 }
 
 static void no_byte(void **state)
@@ -65,7 +65,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_store), cmocka_unit_test(token_alone),
         cmocka_unit_test(not_waited),  cmocka_unit_test(renewal_drops_waited),
-        cmocka_unit_test(not_frozen),  cmocka_unit_test(no_byte)};
+        cmocka_unit_test(not_marked),  cmocka_unit_test(no_byte)};
 
     return KIT_RUN(tests);
 }

@@ -224,7 +224,7 @@ static void stopped_in_bucket(const char *step, bool taken, int end_signal)
 static void stopped_inside_bucket(void **state)
 {
     /* From then on it is free, and others take it without the page's lock. */
-    static const char *const before[] = {"reuse_frozen", "reuse_named", "reuse_hashed"};
+    static const char *const before[] = {"reuse_marked", "reuse_named", "reuse_hashed"};
 
     (void)state;
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {

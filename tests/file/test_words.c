@@ -175,9 +175,9 @@ static void goes_on_beside_a_stopped_one(void **state)
     }
 }
 
-/* A process that died with a slot frozen has changed nothing: whoever locks the page next mends it.
- * A frozen lock is not taken, renewed or released without the page's lock. */
-static void frozen_is_mended(void **state)
+/* A process that died while a slot moved has changed nothing: whoever locks the page next mends it.
+ * A moving lock is not taken, renewed or released without the page's lock. */
+static void moving_is_mended(void **state)
 {
     (void)state;
     for (int mapped = 0; mapped < 2; mapped++) {
@@ -193,7 +193,7 @@ static void frozen_is_mended(void **state)
             else
                 kit_expect(kit_take(base, "job", 60000, 0, &hold, &err), HF_OK, &err);
             at = find_word(base, "job", &word);
-            set_word(base, at, word, hf__word_with(word, WORD_FROZEN));
+            set_word(base, at, word, hf__word_with(word, WORD_MOVING));
             if (what == 0)
                 kit_expect(kit_take(base, "job", 60000, 0, &hold, &err), HF_OK, &err);
             if (what == 1)
@@ -354,7 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needs_no_system),          cmocka_unit_test(needs_little_of_the_system),
         cmocka_unit_test(what_was_met_may_be_gone), cmocka_unit_test(goes_on_beside_a_stopped_one),
-        cmocka_unit_test(frozen_is_mended),         cmocka_unit_test(follows_what_moved),
+        cmocka_unit_test(moving_is_mended),         cmocka_unit_test(follows_what_moved),
         cmocka_unit_test(details_are_had_again),    cmocka_unit_test(pages_are_used_again),
         cmocka_unit_test(the_end_of_time),
     };

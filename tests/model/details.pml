@@ -27,12 +27,12 @@
 
 /* Token, number of the details and flags in one word. The high half is all but the token. */
 #define HELD   64
-#define FROZEN 128
+#define MOVING 128
 #define W(t, n) ((t) | (n) << 4 | HELD)
 #define token(w) ((w) & 15)
 #define number(w) ((w) >> 4 & 3)
 #define is_held(w) (((w) & HELD) != 0)
-#define is_frozen(w) (((w) & FROZEN) != 0)
+#define is_moving(w) (((w) & MOVING) != 0)
 #define is_free(w) ((w) >> 4 == 0)
 
 /* Shared. Details 0 and 1 are those in the slots. */
@@ -156,7 +156,7 @@ inline check_life(x)
 inline take_guarded(x)
 {
     lock(x);
-    d_step { word[x] = word[x] & ~FROZEN }; /* mended */
+    d_step { word[x] = word[x] & ~MOVING }; /* mended */
     do
     :: w = word[x];
        if
@@ -174,7 +174,7 @@ inline take_guarded(x)
            d_step {
                same = word[x] == w;
                if
-               :: same -> word[x] = token(w) | FROZEN; w = word[x]; owner_of[x] = NOBODY; expired[x] = false
+               :: same -> word[x] = token(w) | MOVING; w = word[x]; owner_of[x] = NOBODY; expired[x] = false
                :: else
                fi
            }

@@ -35,21 +35,21 @@ soon word    sleeps-with-nothing-to-watch broken -DKILLS=1 -DM_SLEEP
 soon word    hand-over-without-a-byte   broken -DN=2 -DM_NO_WAKE
 soon word    woken-after-the-swap       broken -DN=2 -DBREAKS=2 -DKILLS=1 -DM_WAKE_LATE
 soon slot    deaths-amid-gifts-and-splits sound -DROUNDS=1 -DKILLS=1
-soon slot    no-freeze                  broken -DM_NO_FREEZE
-soon slot    name-before-frozen         broken -DM_RENAME_FIRST
+soon slot    no-mark                    broken -DM_NO_MARK
+soon slot    name-before-mark           broken -DM_RENAME_FIRST
 soon slot    same-token-after-giving-away broken -DM_SAME_TOKEN
 soon slot    no-floor                   broken -DM_NO_FLOOR
 soon slot    floor-not-inherited        broken -DM_FLOOR_STAYS
 soon slot    name-compared-first        broken -DM_NAME_FIRST
 soon slot    name-not-compared          broken -DM_NAME_NEVER
-soon slot    split-without-freeze       broken -DM_SPLIT_NO_FREEZE
-soon slot    copy-before-frozen         broken -DM_COPY_FIRST
+soon slot    split-without-mark         broken -DM_SPLIT_NO_MARK
+soon slot    copy-before-mark           broken -DM_COPY_FIRST
 soon slot    depth-before-copy          broken -DM_DEPTH_FIRST
 soon slot    mends-what-moved           broken -DM_MEND_MOVED
 soon slot    does-not-mend              broken -DROUNDS=1 -DKILLS=1 -DM_NO_MEND
-soon slot    takes-what-is-frozen       broken -DM_TAKE_FROZEN
-soon slot    renews-what-is-frozen      broken -DM_RENEW_FROZEN
-soon slot    releases-what-is-frozen    broken -DM_RELEASE_FROZEN
+soon slot    takes-what-is-moving       broken -DM_TAKE_MOVING
+soon slot    renews-what-is-moving      broken -DM_RENEW_MOVING
+soon slot    releases-what-is-moving    broken -DM_RELEASE_MOVING
 soon slot    renewal-trusts-its-pointer broken -DM_RENEW_TRUSTS
 soon slot    release-trusts-its-pointer broken -DM_RELEASE_TRUSTS
 soon details deaths-and-burials         sound  -DROUNDS=1 -DKILLS=1
@@ -75,7 +75,7 @@ long slot    two-slots                  sound  -DSLOTS=2
 long slot    the-name-that-moves        sound  -DN=3 -DFIXED=2 -DROUNDS=1
 long slot    three-clients-and-a-death  sound  -DN=3 -DFIXED=1 -DROUNDS=1 -DRENEWS=0 -DKILLS=1
 long slot    floor-after-the-name       broken -DN=3 -DFIXED=1 -DRENEWS=0 -DKILLS=1 -DM_FLOOR_LATE
-long slot    a-frozen-word-is-stored    sound  -DROUNDS=1 -DKILLS=1 -DE_STORE_FROZEN
+long slot    a-moving-word-is-stored    sound  -DROUNDS=1 -DKILLS=1 -DE_STORE_MOVING
 long details two-clients                sound
 full details three-clients-and-a-death  sound  -DN=3 -DROUNDS=1 -DKILLS=1
 long redlock duplicates                 sound  -DDUPS=1 -DGUESS=1

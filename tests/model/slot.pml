@@ -1,4 +1,4 @@
-/* slot.pml - slots of the embedded store: given to another name, moved by a split, frozen, mended; and those
+/* slot.pml - slots of the embedded store: given to another name, moved by a split, marked, mended; and those
  * who look at them without the guard, or with a pointer from before.
  *
  * The smallest world in which all of it happens: a page of SLOTS slots and the one that is split off it, and
@@ -30,13 +30,13 @@
 #define B 2 /* goes to the other page when the first one is split */
 #define C 3
 
-/* Token, whose, how often renewed and *frozen*, in one word. The high half is all but the token. */
-#define FROZEN (1 << 10)
+/* Token, whose, how often renewed and *moving*, in one word. The high half is all but the token. */
+#define MOVING (1 << 10)
 #define W(t, who, n) ((t) | (who) << 5 | (n) << 8)
 #define token(w) ((w) & 31)
 #define holder(w) ((w) >> 5 & 7)
 #define renewals(w) ((w) >> 8 & 3)
-#define is_frozen(w) (((w) & FROZEN) != 0)
+#define is_moving(w) (((w) & MOVING) != 0)
 #define is_free(w) ((w) >> 5 == 0)
 
 /* Shared. Page 0 has the slots 0 .. SLOTS - 1, page 1 those that follow. */
@@ -56,25 +56,25 @@ byte kills = KILLS;
 #define page_of(x) (depth && (x) == B -> 1 : 0)
 #define slot_page(s) ((s) / SLOTS)
 
-#ifdef M_NO_FREEZE
+#ifdef M_NO_MARK
 #define GIVEN 0
 #else
-#define GIVEN FROZEN
+#define GIVEN MOVING
 #endif
-#ifdef M_TAKE_FROZEN
-#define looks_free(w) is_free((w) & ~FROZEN)
+#ifdef M_TAKE_MOVING
+#define looks_free(w) is_free((w) & ~MOVING)
 #else
 #define looks_free(w) is_free(w)
 #endif
-#ifdef M_RENEW_FROZEN
+#ifdef M_RENEW_MOVING
 #define may_renew(w) true
 #else
-#define may_renew(w) (!is_frozen(w))
+#define may_renew(w) (!is_moving(w))
 #endif
-#ifdef M_RELEASE_FROZEN
+#ifdef M_RELEASE_MOVING
 #define may_release(w) true
 #else
-#define may_release(w) (!is_frozen(w))
+#define may_release(w) (!is_moving(w))
 #endif
 #ifdef M_MEND_MOVED
 #define routed_here(x) true
@@ -101,7 +101,7 @@ inline look(s)
 {
     d_step {
         w = word[s];
-        assert(is_frozen(w) || is_free(w) || dead[holder(w)] ||
+        assert(is_moving(w) || is_free(w) || dead[holder(w)] ||
                (holds[holder(w)] == name[s] && renewals(w) == renewed[holder(w)]))
     }
 }
@@ -123,7 +123,7 @@ inline lock(x)
     do
     :: s < (page + 1) * SLOTS ->
         if
-        :: is_frozen(word[s]) && name[s] != 0 && routed_here(name[s]) -> word[s] = word[s] & ~FROZEN
+        :: is_moving(word[s]) && name[s] != 0 && routed_here(name[s]) -> word[s] = word[s] & ~MOVING
         :: else
         fi;
         s++
@@ -203,10 +203,10 @@ inline give(x)
 #ifdef M_FLOOR_LATE
             raise_floor();
 #endif
-#ifdef E_STORE_FROZEN
-            w = word[s]; word[s] = w & ~FROZEN /* nobody else changes what is frozen */
+#ifdef E_STORE_MOVING
+            w = word[s]; word[s] = w & ~MOVING /* nobody else changes what moves */
 #else
-            d_step { word[s] = word[s] & ~FROZEN }
+            d_step { word[s] = word[s] & ~MOVING }
 #endif
         :: else
         fi
@@ -216,7 +216,7 @@ inline give(x)
 
 inline copy_to(t)
 {
-    word[t] = word[s] & ~FROZEN;
+    word[t] = word[s] & ~MOVING;
     name[t] = name[s]
 }
 
@@ -238,10 +238,10 @@ inline split()
     :: s != NONE ->
 #ifdef M_COPY_FIRST
         d_step { copy_to(SLOTS) };
-        d_step { word[s] = word[s] | FROZEN }
+        d_step { word[s] = word[s] | MOVING }
 #else
-#ifndef M_SPLIT_NO_FREEZE
-        d_step { word[s] = word[s] | FROZEN };
+#ifndef M_SPLIT_NO_MARK
+        d_step { word[s] = word[s] | MOVING };
 #endif
         d_step { copy_to(SLOTS) }
 #endif
@@ -256,7 +256,7 @@ inline take_found(x)
     do
     :: true ->
         look(s);
-        assert(!is_frozen(w)); /* mended */
+        assert(!is_moving(w)); /* mended */
         if
         :: !is_free(w) && !dead[holder(w)] -> break
         :: else

@@ -71,7 +71,7 @@ static void convert_slot(const struct slot_1 *from, bool here, int64_t now_ns, s
 {
     to->word.low = from->token;
     if (!here) {
-        to->word.high = WORD_FROZEN;
+        to->word.high = WORD_MOVING;
         return;
     }
     to->hash = from->hash;

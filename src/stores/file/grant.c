@@ -68,7 +68,7 @@ static enum hf_status free_details(struct file_store *store, struct view *view,
     enum hf_status status = HF_OK;
 
     if (view->expires_ns != 0 && hf__details_in_slot(hf__word_details(view->word)))
-        status = hf__slot_swap(store, view, (struct hf__pair){view->token, WORD_FROZEN}, err);
+        status = hf__slot_swap(store, view, (struct hf__pair){view->token, WORD_MOVING}, err);
     HF__STEP(grant_freed);
     return status;
 }

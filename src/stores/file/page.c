@@ -250,7 +250,7 @@ static enum hf_status change_flag(struct file_store *store, off_t at, bool in, u
     return status;
 }
 
-/* A frozen slot that has a name and belongs here was left by one that died with the page locked. */
+/* A moving slot that has a name and belongs here was left by one that died with the page locked. */
 static enum hf_status mend(struct file_store *store, struct bucket *bucket, struct hf_error *err)
 {
     enum hf_status status = HF_OK;
@@ -259,11 +259,11 @@ static enum hf_status mend(struct file_store *store, struct bucket *bucket, stru
         const struct slot *slot = &bucket->page.slots[i];
         struct hf__pair word;
 
-        if (slot->hash == 0 || !hf__word_is(slot->word, WORD_FROZEN) ||
+        if (slot->hash == 0 || !hf__word_is(slot->word, WORD_MOVING) ||
             hf__page_route(&bucket->page.head, bucket->page_no, slot->hash) != bucket->page_no)
             continue;
         status =
-            change_flag(store, hf__slot_at(bucket->page_no, i), false, WORD_FROZEN, &word, err);
+            change_flag(store, hf__slot_at(bucket->page_no, i), false, WORD_MOVING, &word, err);
         HF__STEP(mended);
     }
     return status;
@@ -279,19 +279,19 @@ static bool moves(const struct bucket *bucket, int index)
            hf__page_route(head, bucket->page_no, hash) == bucket->page_no;
 }
 
-/* Freezes a slot and copies it to its new place, where nobody looks yet. */
+/* Marks a slot as moving and copies it to its new place, where nobody looks yet. */
 static enum hf_status move_slot(struct file_store *store, struct bucket *bucket, int index,
                                 off_t to, struct hf_error *err)
 {
     struct slot *slot = &bucket->page.slots[index];
     struct slot copy = *slot;
     enum hf_status status =
-        change_flag(store, hf__slot_at(bucket->page_no, index), true, WORD_FROZEN, &copy.word, err);
+        change_flag(store, hf__slot_at(bucket->page_no, index), true, WORD_MOVING, &copy.word, err);
 
-    HF__STEP(split_frozen);
+    HF__STEP(split_marked);
     if (status != HF_OK)
         return status;
-    slot->word.high |= WORD_FROZEN; /* to be mended if this comes to nothing */
+    slot->word.high |= WORD_MOVING; /* to be mended if this comes to nothing */
     status = hf__map_write(store, to, &copy, sizeof copy, err);
     HF__STEP(split_copied);
     return status;

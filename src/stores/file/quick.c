@@ -88,7 +88,7 @@ bool hf__quick_taken(struct file_store *store, const char *name, int64_t now_ns)
     uint64_t hash = hf__name_hash(name);
     struct glance glance;
 
-    return find(store, hash, &glance) && !hf__word_is(glance.word, WORD_FROZEN) &&
+    return find(store, hash, &glance) && !hf__word_is(glance.word, WORD_MOVING) &&
            hf__word_expiry_ns(glance.word) > now_ns && is_named(glance.slot, hash, name);
 }
 
@@ -160,7 +160,7 @@ static bool find_free(struct file_store *store, const struct quick *quick, struc
 }
 
 /* Where we met the name before, with the word locked from the look on: the slot need not be read
- * twice. One that has moved is frozen, or another name's by now. */
+ * twice. One that has moved is marked, or another name's by now. */
 static enum hf_status take_met(struct file_store *store, const struct quick *quick,
                                struct taking *taking, struct hf_error *err)
 {
@@ -220,7 +220,7 @@ static bool find_hold(struct file_store *store, const struct quick *quick, struc
 
     if (quick->claim->token == 0 || !find(store, quick->hash, &glance) ||
         glance.word.low != quick->claim->token || glance.word.high == 0 ||
-        hf__word_is(glance.word, WORD_FROZEN | WORD_RESERVED) ||
+        hf__word_is(glance.word, WORD_MOVING | WORD_RESERVED) ||
         hf__details_read(store, glance.at, hf__word_details(glance.word), &details, NULL) !=
             HF_OK ||
         details.token != quick->claim->token || details.hash != quick->hash ||

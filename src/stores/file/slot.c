@@ -162,7 +162,7 @@ static enum hf_status take_away(struct file_store *store, struct bucket *bucket,
                                 struct hf__pair *word, struct hf_error *err)
 {
     off_t at = hf__slot_at(bucket->page_no, index);
-    struct hf__pair frozen = {.high = WORD_FROZEN};
+    struct hf__pair moving = {.high = WORD_MOVING};
     const uint64_t no_hash = 0;
     enum hf_status status = HF_OK;
 
@@ -170,12 +170,12 @@ static enum hf_status take_away(struct file_store *store, struct bucket *bucket,
         status = raise_floor(store, bucket, word->low, err);
     if (status != HF_OK)
         return status;
-    frozen.low = (word->low > bucket->page.head.floor ? word->low : bucket->page.head.floor) + 1;
-    status = hf__word_swap(store, at, *word, frozen, err);
-    HF__STEP(reuse_frozen);
+    moving.low = (word->low > bucket->page.head.floor ? word->low : bucket->page.head.floor) + 1;
+    status = hf__word_swap(store, at, *word, moving, err);
+    HF__STEP(reuse_marked);
     if (status != HF_OK)
         return status;
-    *word = frozen;
+    *word = moving;
     if (bucket->page.slots[index].hash != 0)
         status = hf__map_write(store, at + (off_t)offsetof(struct slot, hash), &no_hash,
                                sizeof no_hash, err);
@@ -229,7 +229,7 @@ static enum hf_status give(struct file_store *store, struct bucket *bucket, int 
             hf__map_write(store, at + (off_t)offsetof(struct slot, hash), &hash, sizeof hash, err);
     HF__STEP(reuse_hashed);
     if (status == HF_OK)
-        status = hf__word_swap(store, at, word, hf__word_without(word, WORD_FROZEN), err);
+        status = hf__word_swap(store, at, word, hf__word_without(word, WORD_MOVING), err);
     HF__STEP(reuse_done);
     return status;
 }

@@ -16,7 +16,7 @@
 
 #include "stores/file/layout.h"
 
-#define WORD_FROZEN   1u /* it moves, or gets another name: only the page's lock lets one go on */
+#define WORD_MOVING   1u /* it moves, or gets another name: only the page's lock lets one go on */
 #define WORD_BROKEN   2u /* it is not renewed any more */
 #define WORD_RESERVED 4u /* not held: for the head of the queue until it expires */
 #define WORD_WAITED   8u /* somebody may be waiting: released only with the page locked */
