@@ -31,7 +31,7 @@ struct slot_1 {
     unsigned char owner[16];
     uint64_t head;
     uint64_t tail;
-    int64_t claim_ns;
+    int64_t reserved_until_ns;
     uint32_t ttl_ms;
     char name[201];
     char label[161];

@@ -196,7 +196,7 @@ static enum hf_status pass_over(struct file_attempt *attempt, uint64_t live, boo
     struct view *view = &attempt->view;
     enum hf_status status = HF_OK;
 
-    if (lapsed || view->claim_ns == 0 || live != view->head) {
+    if (lapsed || view->reserved_until_ns == 0 || live != view->head) {
         status = hf__slot_set_queue(attempt->store, view, live, view->tail, err);
         if (status == HF_OK)
             status = hf__queue_pass(attempt->store, view, err);
@@ -212,7 +212,7 @@ static enum hf_status take(struct file_attempt *attempt, uint64_t ticket, struct
     struct file_store *store = attempt->store;
     struct view *view = &attempt->view;
     int64_t now_ns = store->base.host->now_ns();
-    bool lapsed = view->claim_ns != 0 && view->claim_ns <= now_ns;
+    bool lapsed = view->reserved_until_ns != 0 && view->reserved_until_ns <= now_ns;
     uint64_t head = view->head;
 
     if (hf__slot_held(store, view, now_ns))

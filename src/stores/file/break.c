@@ -19,7 +19,7 @@ static bool is_meant(struct file_store *store, const struct view *view, uint64_t
 {
     if (view != NULL && hf__slot_held(store, view, now_ns))
         *why = HF__HELD_WITH_OTHER_TOKEN;
-    else if (view != NULL && view->claim_ns > now_ns)
+    else if (view != NULL && view->reserved_until_ns > now_ns)
         *why = HF__HANDED_OVER;
     else
         *why = HF__NOT_HELD;

@@ -22,7 +22,7 @@ struct slot_1 {
     unsigned char owner[HF_OWNER_LEN / 2];
     uint64_t head;
     uint64_t tail;
-    int64_t claim_ns;
+    int64_t reserved_until_ns;
     uint32_t ttl_ms;
     char name[HF_NAME_MAX + 1];
     char label[HF_LABEL_MAX + 1];

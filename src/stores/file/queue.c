@@ -212,7 +212,7 @@ enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struc
     HF__STEP(pass_swapped);
     if (status == HF_OK) {
         view->expires_ns = 0;
-        view->claim_ns = hf__word_expiry_ns(to);
+        view->reserved_until_ns = hf__word_expiry_ns(to);
         memset(&view->details, 0, sizeof view->details);
     }
     if (fd >= 0)
@@ -232,7 +232,7 @@ static enum hf_status step_out(struct file_attempt *attempt)
 
     if (status != HF_OK || view == NULL)
         return status;
-    ours = view->head == attempt->ticket && view->claim_ns != 0;
+    ours = view->head == attempt->ticket && view->reserved_until_ns != 0;
     tail = hf__ticket_trim(store, view);
     head = view->head + (ours && view->head < tail);
     status = hf__slot_set_queue(store, view, head, tail, NULL);

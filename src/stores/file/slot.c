@@ -56,7 +56,7 @@ static enum hf_status see_hold(struct file_store *store, struct view *out, struc
 
     out->token = out->word.low;
     out->expires_ns = held ? hf__word_expiry_ns(out->word) : 0;
-    out->claim_ns = held ? 0 : hf__word_expiry_ns(out->word);
+    out->reserved_until_ns = held ? 0 : hf__word_expiry_ns(out->word);
     memset(&out->details, 0, sizeof out->details);
     if (held)
         status = hf__details_read(store, out->at, hf__word_details(out->word), &out->details, err);

@@ -11,8 +11,8 @@ struct view {
     uint64_t floor;       /* of its page */
     uint64_t hash;
     uint64_t token;
-    int64_t expires_ns; /* CLOCK_BOOTTIME; 0: not held */
-    int64_t claim_ns;   /* not held: reserved for the head until then; 0: it is not */
+    int64_t expires_ns;        /* CLOCK_BOOTTIME; 0: not held */
+    int64_t reserved_until_ns; /* not held: reserved for the head until then; 0: it is not */
     uint64_t head;
     uint64_t tail;
     uint64_t broken;        /* the token of the hold that was broken last */
