@@ -12,7 +12,7 @@ static bool same_key(const struct ec_kv *a, const struct ec_kv *b)
 }
 
 /* What the answer says of queue i. False: it makes no sense. */
-static bool read_queue(struct ec_queue *q, const cJSON *txn, size_t i, struct ec_findings *out)
+static bool read_queue(struct ec_queue *q, const cJSON *txn, size_t i, struct ec_reading *out)
 {
     const cJSON *own = ec_answer_part(txn, i * PARTS + OWN);
     const cJSON *before = ec_answer_part(txn, i * PARTS + BEFORE);
@@ -36,7 +36,7 @@ static bool read_queue(struct ec_queue *q, const cJSON *txn, size_t i, struct ec
     return true;
 }
 
-enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_findings *out)
+enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_reading *out)
 {
     struct ec_request request = ec_queue_request(q);
     struct ec_text body;
@@ -64,7 +64,7 @@ enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_findings *out)
     status = ec_call(request.store, &call, &answer, NULL, request.err);
     if (status != HF_OK)
         return status;
-    *out = (struct ec_findings){.first = q->count, .revision = ec_answer_revision(answer.json)};
+    *out = (struct ec_reading){.first = q->count, .revision = ec_answer_revision(answer.json)};
     for (size_t i = 0; sense && i < q->count; i++)
         sense = read_queue(q, answer.json, i, out);
     if (ec_answer_kv(ec_answer_part(answer.json, q->count * PARTS), 0, &head))

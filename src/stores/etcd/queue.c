@@ -133,7 +133,7 @@ enum hf_status ec_queue_wait(struct ec_attempt *attempts, size_t count, size_t *
 }
 
 /* What the queues are like now. */
-static void note_queue(struct ec_queue *q, const struct ec_findings *found)
+static void note_queue(struct ec_queue *q, const struct ec_reading *found)
 {
     hf__wait_worked(&q->wait_queue);
     if (found->moved)
@@ -156,7 +156,7 @@ static void note_queue(struct ec_queue *q, const struct ec_findings *found)
 /* EC_INSIDE */
 static enum hf_status inspect(struct ec_queue *q)
 {
-    struct ec_findings found;
+    struct ec_reading found;
     enum hf_status status = ec_party_inspect(q, &found);
 
     if (status != HF_OK)

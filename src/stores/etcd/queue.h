@@ -50,7 +50,7 @@ void ec_queue_move(struct ec_queue *q, enum ec_queue_state to);
 struct ec_request ec_queue_request(const struct ec_queue *q);
 
 /* What the queues are like. */
-struct ec_findings {
+struct ec_reading {
     size_t own_count;  /* of our keys that are there */
     struct ec_kv own;  /* one of them */
     size_t first;      /* where nobody is before us; count: nowhere */
@@ -61,7 +61,7 @@ struct ec_findings {
 /* party.c */
 
 /* Reads them, and who is before us into q->before. */
-enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_findings *out);
+enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_reading *out);
 /* Puts all our keys on that lease: if none is there yet, or if nothing happened to them since. */
 enum hf_status ec_party_put(struct ec_queue *q, const struct ec_request *request, int64_t lease,
                             struct ec_answer *answer, enum ec_verdict *verdict);
