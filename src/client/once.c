@@ -1,4 +1,4 @@
-/* once.c - the turns of hf_once_*: look at the record, take the lock, look again, write that it
+/* once.c - the turns of hf_once_*: read the record, take the lock, read it again, write that it
  * runs; and in the end what became of it.
  *
  * Whatever a turn finds, the record decides; the lock only keeps two from deciding at the same
@@ -20,7 +20,7 @@ enum step {
 };
 
 static enum step turn(struct hf_once *once, enum hf_status *status, struct hf_error *err);
-static enum hf_status look(struct hf_once *once, struct hf_error *err);
+static enum hf_status read_first(struct hf_once *once, struct hf_error *err);
 static enum step sleep_until(struct hf_once *once, int64_t until_ms, enum hf_status *status,
                              struct hf_error *err);
 static enum step under_lock(struct hf_once *once, struct hf_lease *lease, enum hf_status *status,
@@ -80,7 +80,7 @@ static enum step turn(struct hf_once *once, enum hf_status *status, struct hf_er
     enum hf__once_next next;
     int64_t until_ms;
 
-    if ((*status = look(once, err)) != HF_OK)
+    if ((*status = read_first(once, err)) != HF_OK)
         return STEP_ANSWER;
     next = hf__once_next(&once->work, false, &until_ms);
     if (next == HF__ONCE_SLEEP)
@@ -99,12 +99,12 @@ static enum hf_status cancelled(const struct hf_once *once, struct hf_error *err
 }
 
 /* Before the lock is asked for: what is settled needs no lock. */
-static enum hf_status look(struct hf_once *once, struct hf_error *err)
+static enum hf_status read_first(struct hf_once *once, struct hf_error *err)
 {
     const struct hf_open_options waiting = {.cancel_fd = once->options.cancel_fd,
                                             .on_trouble = once->options.on_trouble,
                                             .data = once->options.data};
-    enum hf_status status = hf__once_look_waiting(&once->work, once->until_ns, &waiting, err);
+    enum hf_status status = hf__once_read_waiting(&once->work, once->until_ns, &waiting, err);
 
     return status == HF_CANCELLED ? cancelled(once, err) : status;
 }
@@ -184,7 +184,7 @@ static void take_in(struct hf__once_work *work)
 static enum hf_status write_next(struct hf__once_work *work, struct hf_lease *lease,
                                  enum hf__once_next *next, struct hf_error *err)
 {
-    enum hf_status status = hf__once_look_again(work, err);
+    enum hf_status status = hf__once_read_again(work, err);
     int64_t until_ms;
 
     if (status != HF_OK)

@@ -2,7 +2,7 @@
  * have in common, which is all but the work itself, and waiting for it to be ours.
  *
  *     once_zone.c   a time zone from the system's database
- *     once_look.c   what is on record about the slot that is meant
+ *     once_record.c   what is on record about the slot that is meant
  *     once_turn.c   what is written with the lock in hand, before the work and after it
  *     once_text.c   records in words
  *     once.c        hf_once_*; once_open.c: making a handle
@@ -51,7 +51,7 @@ struct hf__once_work {
     struct hf__slot slot;     /* fixed with the store's first answer */
     bool slot_known;
     bool on_edge; /* near the edge of its slack, and that was not told yet */
-    bool looked;  /* at the record, when we came */
+    bool was_read; /* the record, when we came */
     /* Without a period: the token of the failure that was on record when we came; 0: there was
      * none. Whoever begins the same work again wants it to be tried again. */
     uint64_t failed_before;
@@ -73,16 +73,16 @@ struct hf__once_work {
 enum hf_status hf__once_zone(const char *option, const char *name, struct hf__zone *zone,
                              unsigned char **data, struct hf_error *err);
 
-/* What is on record: once_look.c */
+/* What is on record: once_record.c */
 
 /* Reads one record. HF_OK even if there is none. HF_CORRUPT: it makes no sense. */
 enum hf_status hf__once_get(struct hf_store *store, const char *name, const char *key,
                             struct hf__once_found *found, struct hf_error *err);
 void hf__once_slot_key(char out[HF__ONCE_KEY_SIZE], const char *slot);
 /* Reads the record of the slot that was meant when we were started. Does not wait. */
-enum hf_status hf__once_look(struct hf__once_work *work, struct hf_error *err);
+enum hf_status hf__once_read_record(struct hf__once_work *work, struct hf_error *err);
 /* The same, and waits for the store until until_ns, as hf__wait_go_on does. */
-enum hf_status hf__once_look_waiting(struct hf__once_work *work, int64_t until_ns,
+enum hf_status hf__once_read_waiting(struct hf__once_work *work, int64_t until_ns,
                                      const struct hf_open_options *waiting, struct hf_error *err);
 /* The warning that machines a little apart mean different slots, once; false: there is no need for
  * it. */
@@ -103,7 +103,7 @@ enum hf__once_next hf__once_next(const struct hf__once_work *work, bool holding,
 /* With the lock in hand: once_turn.c. A put may leave a warning in *err with HF_OK. */
 
 /* The settings of the key, and the record of the slot once more. */
-enum hf_status hf__once_look_again(struct hf__once_work *work, struct hf_error *err);
+enum hf_status hf__once_read_again(struct hf__once_work *work, struct hf_error *err);
 /* That it runs; from then on a crash is seen by whoever comes next. */
 enum hf_status hf__once_write_running(struct hf__once_work *work, struct hf_lease *lease,
                                       struct hf_error *err);

@@ -64,7 +64,7 @@ static enum hf_status check_settings(struct hf__once_work *work, struct hf_error
     return status;
 }
 
-enum hf_status hf__once_look_again(struct hf__once_work *work, struct hf_error *err)
+enum hf_status hf__once_read_again(struct hf__once_work *work, struct hf_error *err)
 {
     enum hf_status status = check_settings(work, err);
 

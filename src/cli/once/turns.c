@@ -111,7 +111,7 @@ static enum hf_status read_slot(struct once *once, struct hf_error *err)
     struct take *take = &once->job.take;
     const struct hf_open_options waiting = take_waiting(take);
     char edge[ONCE_EDGE_SIZE];
-    enum hf_status status = hf__once_look_waiting(&once->work, take->until_ns, &waiting, err);
+    enum hf_status status = hf__once_read_waiting(&once->work, take->until_ns, &waiting, err);
 
     if (hf__once_edge(&once->work, edge, sizeof edge))
         cli_stderr_say_now(once->job.writer, "warning: %s", edge);

@@ -59,7 +59,7 @@ static bool look_again(struct once *once)
     int64_t until_ms;
     enum hf__once_next next;
 
-    if (hf__once_look_again(&once->work, &err) != HF_OK) {
+    if (hf__once_read_again(&once->work, &err) != HF_OK) {
         give_up_turn(once, &err);
         return false;
     }

@@ -219,8 +219,8 @@ bool rd_call_answered(const struct rd_call *call, int64_t until_ns)
     struct rd_conn *conn = call->sent->conn;
     struct rd_answer *answer = &call->sent->answer;
 
-    return rd_conn_look(conn, until_ns, &answer->reply) &&
-           (!call->two || rd_conn_look(conn, until_ns, &answer->second));
+    return rd_conn_peek(conn, until_ns, &answer->reply) &&
+           (!call->two || rd_conn_peek(conn, until_ns, &answer->second));
 }
 
 /* From here on, connection and replies are the call's. */

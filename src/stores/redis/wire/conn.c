@@ -294,7 +294,7 @@ enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out)
     }
 }
 
-bool rd_conn_look(struct rd_conn *conn, int64_t until_ns, struct rd_reply **out)
+bool rd_conn_peek(struct rd_conn *conn, int64_t until_ns, struct rd_reply **out)
 {
     bool awake = conn->asleep == 0;
 

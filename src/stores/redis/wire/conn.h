@@ -55,7 +55,7 @@ enum hf_status rd_conn_receive(struct rd_conn *conn, const struct hf__patience *
 enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out);
 /* Looks for the next reply, awake, until then at the latest; not for long if that did not pay of
  * late. False: it is not here, whatever the reason; rd_conn_receive tells. */
-bool rd_conn_look(struct rd_conn *conn, int64_t until_ns, struct rd_reply **out);
+bool rd_conn_peek(struct rd_conn *conn, int64_t until_ns, struct rd_reply **out);
 /* Whether a connection that was left alone is still fit for use: nothing came, nothing ended. */
 bool rd_conn_is_quiet(struct rd_conn *conn);
 

@@ -1,4 +1,4 @@
-/* once_look.c - what is on record about a slot.
+/* once_record.c - what is on record about a slot.
  *
  * The slot comes from the store's clock, which comes with the answer. So the first question is
  * about the slot that our own clock means; only if the store's means another is a second asked. */
@@ -120,7 +120,7 @@ static enum hf_status check_settings(struct hf__once_work *work, struct hf_error
     return status == HF_OK ? hf__once_get(store, name, work->key, &work->found, err) : status;
 }
 
-enum hf_status hf__once_look(struct hf__once_work *work, struct hf_error *err)
+enum hf_status hf__once_read_record(struct hf__once_work *work, struct hf_error *err)
 {
     enum hf_status status = read_slot(work, err);
 
@@ -128,14 +128,14 @@ enum hf_status hf__once_look(struct hf__once_work *work, struct hf_error *err)
         status = check_settings(work, err);
     if (status != HF_OK)
         return status;
-    if (!work->looked && work->plan.settings.period_ms == 0 && work->found.there &&
+    if (!work->was_read && work->plan.settings.period_ms == 0 && work->found.there &&
         work->found.record.state == HF__ONCE_FAILED)
         work->failed_before = work->found.record.token;
-    work->looked = true;
+    work->was_read = true;
     return HF_OK;
 }
 
-enum hf_status hf__once_look_waiting(struct hf__once_work *work, int64_t until_ns,
+enum hf_status hf__once_read_waiting(struct hf__once_work *work, int64_t until_ns,
                                      const struct hf_open_options *waiting, struct hf_error *err)
 {
     struct hf__wait wait;
@@ -145,7 +145,7 @@ enum hf_status hf__once_look_waiting(struct hf__once_work *work, int64_t until_n
     hf__wait_init(&wait, until_ns);
     do {
         asked_ns = hf__now_ns();
-        status = hf__once_look(work, err);
+        status = hf__once_read_record(work, err);
     } while (hf__wait_go_on(&wait, waiting, asked_ns, &status, err));
     return status;
 }
