@@ -53,7 +53,7 @@ static enum hf_status ask_for_any(struct hf__acquisition *a, struct hf_grant *gr
     struct hf_store_base *base = a->store->base;
     enum hf_status status = HF_UNSUPPORTED;
 
-    if (HF__SLOT(base->ops, acquire_free) != NULL)
+    if (HF__OPERATION(base->ops, acquire_free) != NULL)
         status = base->ops->acquire_free(base, a->claims, grant, err);
     if (status != HF_UNSUPPORTED)
         return status;

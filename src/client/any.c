@@ -249,7 +249,7 @@ enum hf_status hf__any_ask(const struct hf_store *store, const struct hf_claim *
     struct hf_store_base *base = store->base;
     enum hf_status status = HF_UNSUPPORTED;
 
-    if (HF__SLOT(base->ops, acquire_any) != NULL)
+    if (HF__OPERATION(base->ops, acquire_any) != NULL)
         status = base->ops->acquire_any(base, claims, count, which, grant, err);
     if (status != HF_UNSUPPORTED)
         return status;

@@ -175,8 +175,8 @@ enum hf_status hf_audit(const char *url, const struct hf_audit_options *options,
         return status;
     (void)hf__ok(err);
     hf__tell(&teller, (struct hf__topic){"store.audit", NULL, "the store's table"}, "%s",
-             HF__SLOT(ops, audit) != NULL ? "yes" : "no");
-    if (HF__SLOT(ops, audit) != NULL && !teller.stopped)
+             HF__OPERATION(ops, audit) != NULL ? "yes" : "no");
+    if (HF__OPERATION(ops, audit) != NULL && !teller.stopped)
         status = ops->audit(&hf__host, url, &query, pass_on, &teller, err);
     if (status != HF_OK)
         return status;
@@ -186,7 +186,7 @@ enum hf_status hf_audit(const char *url, const struct hf_audit_options *options,
         tell_clock(&teller);
         status = tell_of_use(&teller, url, query.deadline_ns, err);
         /* A store that told of itself was reached; why it does not open is a fact like others. */
-        if (status != HF_OK && HF__SLOT(ops, audit) == NULL)
+        if (status != HF_OK && HF__OPERATION(ops, audit) == NULL)
             return status;
     }
     return hf__ok(err);

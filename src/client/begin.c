@@ -22,7 +22,7 @@ static void ask_store(struct hf_call *call, struct hf_store *store, const struct
                       struct hf_begun **begun)
 {
     struct hf_begun *(*begin)(struct hf_store_base *, const struct hf_claim *) =
-        HF__SLOT(store->base->ops, begin);
+        HF__OPERATION(store->base->ops, begin);
 
     call->base = store->base;
     if (begin != NULL && (*begun = begin(store->base, claim)) != NULL)

@@ -42,7 +42,7 @@ enum hf_status hf_last_break(struct hf_store *store, const char *name, struct hf
     memset(out, 0, sizeof *out);
     if (name == NULL || !hf__name_valid(name))
         return hf__bad_name(err);
-    if (HF__SLOT(store->base->ops, last_break) == NULL)
+    if (HF__OPERATION(store->base->ops, last_break) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
                              ": this kind of store does not report past breaks");
     status = hf__store_begin(store, err);
@@ -64,7 +64,7 @@ static enum hf_status check(const struct hf_store *store, const struct hf_revoke
     if (revoke->token == 0 && !revoke->now)
         return hf__fail_lock(err, HF_INVALID, revoke->name, store->url,
                              ": a hold that is not holdfast's can only be broken at once (now)");
-    if (HF__SLOT(store->base->ops, revoke) == NULL)
+    if (HF__OPERATION(store->base->ops, revoke) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, revoke->name, store->url,
                              ": this kind of store cannot break a lock");
     return HF_OK;

@@ -77,16 +77,16 @@ struct hf_lease {
     void *data;
 };
 
-/* An optional slot of a store's table, NULL if the store has none or was built before it
+/* An optional operation of a store's table, NULL if the store has none or was built before it
  * existed. */
-#define HF__SLOT(table, slot)                                                                      \
-    ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof(table)->slot ? (table)->slot    \
+#define HF__OPERATION(table, name)                                                                 \
+    ((table)->size >= offsetof(struct hf_store_ops, name) + sizeof(table)->name ? (table)->name    \
                                                                                 : NULL)
 
 /* What an open store can do. */
 static inline unsigned hf__features(struct hf_store_base *base)
 {
-    unsigned (*open_features)(struct hf_store_base *) = HF__SLOT(base->ops, open_features);
+    unsigned (*open_features)(struct hf_store_base *) = HF__OPERATION(base->ops, open_features);
 
     return open_features != NULL ? open_features(base) : base->ops->features;
 }

@@ -39,7 +39,7 @@ static enum hf_status call(struct hf_store *store, struct hf_fence_request *requ
     const struct hf_store_ops *ops = store->base->ops;
     enum hf_status status;
 
-    if (HF__SLOT(ops, fence) == NULL)
+    if (HF__OPERATION(ops, fence) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->url,
                              " holds locks only: fence a file, a table, or a key in Redis, etcd or "
                              "ZooKeeper instead");

@@ -7,7 +7,7 @@ enum hf_status hf__forget(struct hf_store *store, const char *name, struct hf_er
 
     if (name == NULL || !hf__name_valid(name))
         return hf__bad_name(report);
-    if (HF__SLOT(store->base->ops, forget) == NULL)
+    if (HF__OPERATION(store->base->ops, forget) == NULL)
         return hf__fail_lock(report, HF_UNSUPPORTED, name, store->url,
                              ": this kind of store does not forget a name");
     status = hf__store_begin_use(store, report);

@@ -223,7 +223,7 @@ static void sleep_until_due(struct hf_store *store)
     (void)timerfd_settime(keeper->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
     pthread_mutex_unlock(&store->lock);
     /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
-    if (HF__SLOT(base->ops, listen) != NULL)
+    if (HF__OPERATION(base->ops, listen) != NULL)
         base->ops->listen(base, keeper->either_fd, doubt, store);
     else
         (void)poll(&either, 1, -1);
@@ -310,7 +310,7 @@ static bool renew_batch(struct hf_store *store, int64_t now_ns)
     int64_t limit_ns;
     size_t count;
 
-    if (HF__SLOT(ops, renew_many) == NULL)
+    if (HF__OPERATION(ops, renew_many) == NULL)
         return false;
     count = gather(store, leases, now_ns, &limit_ns);
     if (count == 0)

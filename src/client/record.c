@@ -173,7 +173,7 @@ static enum hf_status ask_to_put(const struct put *put, struct hf_error *err)
     struct hf_store_base *base = put->lease->store->base;
     const struct hf_record_write *first = put->first.key != NULL ? &put->first : NULL;
 
-    if (put->forgettable && HF__SLOT(base->ops, put_forgettable) != NULL)
+    if (put->forgettable && HF__OPERATION(base->ops, put_forgettable) != NULL)
         return base->ops->put_forgettable(base, first, &put->write, err);
     return first != NULL ? base->ops->record_put_both(base, first, &put->write, err)
                          : base->ops->record_put(base, &put->write, err);
@@ -292,7 +292,7 @@ static enum hf_status write_in_turn(struct put *put, struct hf_error *err)
 
     if (status != HF_OK)
         return status;
-    if (HF__SLOT(lease->store->base->ops, record_put) == NULL) {
+    if (HF__OPERATION(lease->store->base->ops, record_put) == NULL) {
         status = no_records(lease->store, lease->name, err);
     } else {
         if (put->first.key != NULL)
@@ -330,7 +330,7 @@ enum hf_status hf__record_write(struct hf_lease *lease, const struct hf__record_
 
     if (task->first == NULL)
         return write_checked(&put, err);
-    if (HF__SLOT(lease->store->base->ops, record_put_both) == NULL) {
+    if (HF__OPERATION(lease->store->base->ops, record_put_both) == NULL) {
         alone.write = *task->first;
         status = write_checked(&alone, err);
         return status == HF_OK ? write_checked(&put, err) : status;
@@ -356,7 +356,7 @@ static enum hf_status check_read(const struct hf_store *store, const char *name,
 {
     if (name == NULL || !hf__name_valid(name))
         return hf__bad_name(err);
-    if (HF__SLOT(store->base->ops, record_list) == NULL)
+    if (HF__OPERATION(store->base->ops, record_list) == NULL)
         return no_records(store, name, err);
     return HF_OK;
 }

@@ -32,7 +32,7 @@ static enum hf_status open_store(const char *url, bool readonly, struct hf_store
     if (status != HF_OK)
         return status;
     (void)hf__ok(err);
-    if (readonly && HF__SLOT(ops, open_readonly) != NULL)
+    if (readonly && HF__OPERATION(ops, open_readonly) != NULL)
         status = ops->open_readonly(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
                                     &base, err);
     else
@@ -75,7 +75,7 @@ static void default_label(char *out, size_t size)
 enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struct hf_store **out,
                               struct hf_error *err)
 {
-    const char *(*own_url)(struct hf_store_base *) = HF__SLOT(base->ops, url);
+    const char *(*own_url)(struct hf_store_base *) = HF__OPERATION(base->ops, url);
     struct hf_store *store = calloc(1, sizeof *store);
 
     if (store == NULL) {
@@ -225,7 +225,7 @@ enum hf_status hf_store_identity(struct hf_store *store, char out[HF_IDENTITY_SI
     enum hf_status status;
 
     out[0] = '\0';
-    if (HF__SLOT(ops, identity) == NULL)
+    if (HF__OPERATION(ops, identity) == NULL)
         return hf__fail(err, HF_UNSUPPORTED, "store %.120s cannot identify itself", store->url);
     status = hf__store_begin_use(store, err);
     if (status != HF_OK)
@@ -242,7 +242,7 @@ unsigned hf_store_features(const struct hf_store *store)
 
 uint32_t hf_store_max_ttl_ms(const struct hf_store *store)
 {
-    uint32_t (*max_ttl_ms)(struct hf_store_base *) = HF__SLOT(store->base->ops, max_ttl_ms);
+    uint32_t (*max_ttl_ms)(struct hf_store_base *) = HF__OPERATION(store->base->ops, max_ttl_ms);
 
     return max_ttl_ms != NULL ? max_ttl_ms(store->base) : HF_TTL_MAX_MS;
 }
@@ -267,7 +267,7 @@ enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struc
 
 int hf_store_life_fd(struct hf_store *store)
 {
-    int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
+    int (*life_fd)(struct hf_store_base *) = HF__OPERATION(store->base->ops, life_fd);
 
     if (hf__forked(&store->mark) || store->readonly || life_fd == NULL)
         return -1;
@@ -332,7 +332,7 @@ enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *repor
     status = hf__registry_find(url, &ops, report);
     if (status != HF_OK)
         return status;
-    if (HF__SLOT(ops, repair) == NULL)
+    if (HF__OPERATION(ops, repair) == NULL)
         return hf__fail(report, HF_UNSUPPORTED, "this kind of store has nothing to repair");
     return ops->repair(&hf__host, url, above, report);
 }
@@ -343,7 +343,7 @@ enum hf_status hf_quarantine(struct hf_store *store, struct hf_error *err)
 
     if (status != HF_OK)
         return status;
-    if (HF__SLOT(store->base->ops, quarantine) != NULL)
+    if (HF__OPERATION(store->base->ops, quarantine) != NULL)
         status = store->base->ops->quarantine(store->base,
                                               hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, err);
     hf__store_end(store);
@@ -359,7 +359,7 @@ enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
     if (reason == NULL || reason[0] == '\0' || strlen(reason) > HF_LABEL_MAX)
         return hf__fail(report, HF_INVALID, "ending a quarantine needs a reason of 1 to %d bytes",
                         HF_LABEL_MAX);
-    if (HF__SLOT(store->base->ops, end_quarantine) == NULL)
+    if (HF__OPERATION(store->base->ops, end_quarantine) == NULL)
         return hf__fail_lock(report, HF_UNSUPPORTED, NULL, store->url, " has no quarantine");
     if ((status = hf__store_begin_use(store, report)) != HF_OK)
         return status;

@@ -11,7 +11,7 @@ enum hf_status hf_waiters(struct hf_store *store, const char *name, hf_waiter_fn
 
     if (name == NULL || !hf__name_valid(name))
         return hf__bad_name(err);
-    if (HF__SLOT(store->base->ops, waiters) == NULL)
+    if (HF__OPERATION(store->base->ops, waiters) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
                              ": this kind of store does not know who waits");
     status = hf__store_begin(store, err);

@@ -192,7 +192,7 @@ static void of_several_that_are_renewed_one_is_broken(void **state)
     struct hf_broken broken;
 
     (void)state;
-    for (int now = 0; now < 2 && HF__SLOT(store->ops, renew_many) != NULL; now++) {
+    for (int now = 0; now < 2 && HF__OPERATION(store->ops, renew_many) != NULL; now++) {
         for (size_t i = 0; i < TOGETHER; i++) {
             holds[i] = hold_new("break one of many");
             assert_int_equal(take(store, &holds[i], LONG_TTL_MS, 0), HF_OK);

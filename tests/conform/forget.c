@@ -145,7 +145,7 @@ static void who_takes_it_meanwhile_holds_it(void **state)
 void add_forget_tests(struct suite *suite)
 {
     struct hf_store_base *store = client_open();
-    bool there = HF__SLOT(store->ops, forget) != NULL;
+    bool there = HF__OPERATION(store->ops, forget) != NULL;
 
     client_close(store);
     if (!there)

@@ -23,7 +23,7 @@ static struct hf_store *library_open(void)
 /* CONFORM_WHOLE=1: it could, but has to wait where it is now. */
 static bool in_halves(const struct hf_store *store)
 {
-    return HF__SLOT(store->base->ops, begin) != NULL && getenv("CONFORM_WHOLE") == NULL;
+    return HF__OPERATION(store->base->ops, begin) != NULL && getenv("CONFORM_WHOLE") == NULL;
 }
 
 /* The end of a call, on a thread of its own. */

@@ -91,7 +91,7 @@ void add_waiter_tests(struct suite *suite)
 {
     struct hf_store_base *store = client_open();
 
-    if (HF__SLOT(store->ops, waiters) != NULL)
+    if (HF__OPERATION(store->ops, waiters) != NULL)
         ADD(suite, who_waits_is_told);
     client_close(store);
 }
