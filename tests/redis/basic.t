@@ -122,6 +122,6 @@ like "$answer" 'ok \[x held=1*' 'the listing has not'
 # what is left behind
 ask one pairs 50 many
 above "$(token)" 1 'fifty pairs, each token above the last'
-is "$(rcli a --scan --pattern 'holdfast:{many}*')" 'holdfast:{many}:t' 'only the token record stays'
+is "$(rcli a --scan --pattern 'holdfast:{many}*')" 'holdfast:{many}:t' 'only the token counter stays'
 is "$(rcli a ttl 'holdfast:{many}:t')" -1 'for good'
 done_testing

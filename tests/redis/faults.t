@@ -186,7 +186,7 @@ ask c status hash
 like "$answer" 'ok \[hash held=1 *foreign=1*' 'shows as foreign'
 rcli a set 'holdfast:{bad}:t' rubbish >/dev/null
 ask c acquire 1 bad 5000 0
-like "$answer" 'HF_CORRUPT*does not hold a token*' 'a damaged token record'
+like "$answer" 'HF_CORRUPT*does not hold a token*' 'a damaged token counter'
 is "$(rcli a exists bad)" 0 'nothing is taken then'
 rcli a set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null
 ask c acquire 1 bad 5000 0

@@ -21,21 +21,21 @@ static void test_keys(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char back[HF_NAME_MAX + 1];
         char wake[RD_SIDE_MAX];
-        bool is_record;
+        bool is_counter;
 
         assert_true(rd_keys_make(&keys[i], "", names[i], &why));
         rd_keys_wake(wake, &keys[i], "00112233445566778899aabbccddeeff");
-        assert_int_equal(rd_slot(keys[i].record), rd_slot(names[i]));
+        assert_int_equal(rd_slot(keys[i].counter), rd_slot(names[i]));
         assert_int_equal(rd_slot(keys[i].queue), rd_slot(names[i]));
         assert_int_equal(rd_slot(wake), rd_slot(names[i]));
-        assert_true(rd_keys_name(back, "", keys[i].record, &is_record));
-        assert_true(is_record);
+        assert_true(rd_keys_name(back, "", keys[i].counter, &is_counter));
+        assert_true(is_counter);
         assert_string_equal(back, names[i]);
-        assert_true(rd_keys_name(back, "", keys[i].queue, &is_record));
-        assert_false(is_record);
-        assert_false(rd_keys_name(back, "", keys[i].leases, &is_record));
+        assert_true(rd_keys_name(back, "", keys[i].queue, &is_counter));
+        assert_false(is_counter);
+        assert_false(rd_keys_name(back, "", keys[i].leases, &is_counter));
         for (size_t j = 0; j < i; j++) {
-            assert_string_not_equal(keys[i].record, keys[j].record);
+            assert_string_not_equal(keys[i].counter, keys[j].counter);
             assert_string_not_equal(keys[i].queue, keys[j].queue);
         }
     }

@@ -52,7 +52,7 @@ static enum hf_status find_keys(struct rd_attempt *a, const struct rd_url *url,
         if (status != HF_OK)
             break;
         rd_request_raw(&a->others, keys.lock, strlen(keys.lock) + 1);
-        rd_request_raw(&a->others, keys.record, strlen(keys.record) + 1);
+        rd_request_raw(&a->others, keys.counter, strlen(keys.counter) + 1);
     }
     return status == HF_OK && a->others.failed ? hf__nomem(err) : status;
 }

@@ -28,7 +28,7 @@ static void begin(const struct rd_attempt *a, struct rd_request *request, enum r
     for (size_t i = 0; i < a->count; i++) {
         keys_of(a, i, &keys);
         rd_request_word(request, keys.lock);
-        rd_request_word(request, keys.record);
+        rd_request_word(request, keys.counter);
     }
 }
 

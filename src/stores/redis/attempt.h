@@ -14,12 +14,12 @@ struct rd_attempt {
     size_t count;
     size_t which;             /* of the claims: granted, or what the error is about */
     struct rd_keys keys;      /* of the first */
-    struct rd_request others; /* lock and record of each of the others, a NUL behind each */
+    struct rd_request others; /* lock and counter of each of the others, a NUL behind each */
     unsigned slot;
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;
     struct rd_met met;    /* what the last request said of the server */
-    bool unmet;           /* the lock has no record, and its slot may be new there */
+    bool unmet;           /* the lock has no counter, and its slot may be new there */
     struct rd_node *meet; /* who has to be met before the next request: while a slot is on the move,
                            * not the one it is addressed to; NULL: that one */
     bool known;           /* the server may have us in its queues, or as the holder */

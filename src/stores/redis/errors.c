@@ -274,7 +274,7 @@ enum hf_status rd_corrupt(const struct rd_url *url, const char *name, const stru
     return hf__fail_lock(err, HF_CORRUPT, name, url->parts.shown,
                          ": the key %.60s does not hold a token; check the fence, then "
                          "delete it",
-                         keys->record);
+                         keys->counter);
 }
 
 enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said)

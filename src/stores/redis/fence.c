@@ -29,7 +29,7 @@ static const char *op_word(enum hf_fence_op op)
 /* "holdfast:{KEY}:fence", beside the record's "holdfast:{KEY}:t". */
 static void mark_key(char out[MARK_KEY_MAX], const struct rd_keys *keys)
 {
-    (void)snprintf(out, MARK_KEY_MAX, "%.*sfence", (int)strlen(keys->record) - 1, keys->record);
+    (void)snprintf(out, MARK_KEY_MAX, "%.*sfence", (int)strlen(keys->counter) - 1, keys->counter);
 }
 
 static void build(struct rd_request *out, const struct hf_fence_request *request,

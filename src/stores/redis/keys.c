@@ -60,7 +60,7 @@ bool rd_keys_make(struct rd_keys *out, const char *prefix, const char *name, con
     if (!find_tag(out->lock, &tag, &tag_len) && strchr(out->lock, '}') != NULL)
         return refuse(why, "a '}' without a hash tag would separate the lock from its queue in a "
                            "cluster");
-    make_side(out->record, tag, tag_len, out->lock, 't');
+    make_side(out->counter, tag, tag_len, out->lock, 't');
     make_side(out->queue, tag, tag_len, out->lock, 'q');
     make_side(out->leases, tag, tag_len, out->lock, 'w');
     return true;
@@ -78,7 +78,7 @@ void rd_keys_wake_party(char out[RD_SIDE_MAX], const char *owner)
 }
 
 bool rd_keys_name(char out[HF_NAME_MAX + 1], const char *prefix, const char *side_key,
-                  bool *is_record)
+                  bool *is_counter)
 {
     size_t len = strlen(side_key);
     size_t prefix_len = strlen(prefix);
@@ -88,7 +88,7 @@ bool rd_keys_name(char out[HF_NAME_MAX + 1], const char *prefix, const char *sid
     if (len < sizeof SPACE + 3 || strncmp(side_key, SPACE "{", sizeof SPACE) != 0 ||
         (strcmp(side_key + len - 2, ":t") != 0 && strcmp(side_key + len - 2, ":q") != 0))
         return false;
-    *is_record = side_key[len - 1] == 't';
+    *is_counter = side_key[len - 1] == 't';
     close = strchr(key, '}');
     if (close == NULL || close[1] != ':')
         return false;

@@ -18,9 +18,9 @@ enum {
 
 struct rd_keys {
     char lock[RD_KEY_MAX];
-    char record[RD_SIDE_MAX]; /* "token ttl flags owner label"; stays */
-    char queue[RD_SIDE_MAX];  /* waiters in order */
-    char leases[RD_SIDE_MAX]; /* until when each waiter lives; LEASES:OWNER wakes one */
+    char counter[RD_SIDE_MAX]; /* of tokens: "token ttl flags owner label"; stays */
+    char queue[RD_SIDE_MAX];   /* waiters in order */
+    char leases[RD_SIDE_MAX];  /* until when each waiter lives; LEASES:OWNER wakes one */
 };
 
 /* False if the name cannot be a lock here; *why says so as the end of a sentence. */
@@ -33,11 +33,11 @@ void rd_keys_wake(char out[RD_SIDE_MAX], const struct rd_keys *keys, const char 
 /* The list on which one sleeps who waits for one of several locks, by any of its owners: they
  * differ in the last two digits. */
 void rd_keys_wake_party(char out[RD_SIDE_MAX], const char *owner);
-/* From a record or queue key back to the lock's name; false if it is neither, or of another
- * prefix. *is_record tells which. */
+/* From a counter or queue key back to the lock's name; false if it is neither, or of another
+ * prefix. *is_counter tells which. */
 bool rd_keys_name(char out[HF_NAME_MAX + 1], const char *prefix, const char *side_key,
-                  bool *is_record);
-/* A pattern for SCAN that finds all records and queues of locks whose names start so. */
+                  bool *is_counter);
+/* A pattern for SCAN that finds all counters and queues of locks whose names start so. */
 void rd_keys_pattern(char *out, size_t size, const char *prefix, const char *start);
 /* One that finds every key that starts with prefix. */
 void rd_keys_plain_pattern(char *out, size_t size, const char *prefix);

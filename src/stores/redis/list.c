@@ -236,10 +236,10 @@ static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_req
         char *name = names[count];
         struct rd_keys lock;
         const char *why;
-        bool is_record;
+        bool is_counter;
 
         if (!rd_keys_name(name, l->store->setup.url.prefix, rd_reply_text(rd_reply_at(keys, i)),
-                          &is_record) ||
+                          &is_counter) ||
             strncmp(name, start, strlen(start)) != 0 ||
             !rd_keys_make(&lock, l->store->setup.url.prefix, name, &why) || !is_new(l, name))
             continue;

@@ -35,10 +35,10 @@ static bool has_replicas(struct rd_store *store, const struct rd_call *call)
     return any;
 }
 
-/* "holdfast:{KEY}:r", beside the token record's "holdfast:{KEY}:t". */
+/* "holdfast:{KEY}:r", beside the token counter's "holdfast:{KEY}:t". */
 static void records_key(char out[RD_SIDE_MAX], const struct rd_keys *keys)
 {
-    (void)snprintf(out, RD_SIDE_MAX, "%.*sr", (int)strlen(keys->record) - 1, keys->record);
+    (void)snprintf(out, RD_SIDE_MAX, "%.*sr", (int)strlen(keys->counter) - 1, keys->counter);
 }
 
 static void build_put(struct rd_request *out, const struct hf_record_write *write,
@@ -52,7 +52,7 @@ static void build_put(struct rd_request *out, const struct hf_record_write *writ
     rd_request_word(out, rd_scripts[RD_SCRIPT_RECORD_PUT].sha1);
     rd_request_word(out, "3");
     rd_request_word(out, keys->lock);
-    rd_request_word(out, keys->record);
+    rd_request_word(out, keys->counter);
     rd_request_word(out, records);
     rd_request_word(out, write->owner);
     rd_request_number(out, (int64_t)write->token);

@@ -9,7 +9,7 @@ void rd_script_begin(struct rd_request *request, enum rd_script_id id, const str
     rd_request_word(request, rd_scripts[id].sha1);
     rd_request_word(request, "2");
     rd_request_word(request, keys->lock);
-    rd_request_word(request, keys->record);
+    rd_request_word(request, keys->counter);
 }
 
 void rd_script_load_all(struct rd_request *request)

@@ -14,7 +14,7 @@ enum { PAGES_MAX = 10, KEYS_MAX = 512, PATTERN_MAX = 2 * RD_PREFIX_MAX + 64 };
 static bool lock_key(const struct rd_url *url, const char *found, char out[RD_KEY_MAX])
 {
     char name[HF_NAME_MAX + 1];
-    bool is_record;
+    bool is_counter;
 
     if (url->prefix[0] != '\0') {
         if (strlen(found) >= RD_KEY_MAX)
@@ -22,7 +22,7 @@ static bool lock_key(const struct rd_url *url, const char *found, char out[RD_KE
         memcpy(out, found, strlen(found) + 1);
         return true;
     }
-    if (!rd_keys_name(name, url->prefix, found, &is_record) || !is_record)
+    if (!rd_keys_name(name, url->prefix, found, &is_counter) || !is_counter)
         return false;
     (void)snprintf(out, RD_KEY_MAX, "%s", name);
     return true;

@@ -208,7 +208,7 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
     case HF__WHY_UNREACHABLE:
         return rl_too_few(a->store, name, &a->round.troubles, err);
     case HF__WHY_TOKENS:
-        return hf__fail_lock(err, HF_CORRUPT, name, shown, ": a node's token record is damaged");
+        return hf__fail_lock(err, HF_CORRUPT, name, shown, ": a node's token counter is damaged");
     case HF__WHY_UNKNOWN:
     case HF__WHY_LATE:
         break;

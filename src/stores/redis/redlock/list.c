@@ -50,10 +50,10 @@ static bool add_page(struct names *names, const char *prefix, const char *start,
 {
     for (size_t i = 0; i < keys->len; i++) {
         char name[HF_NAME_MAX + 1];
-        bool is_record;
+        bool is_counter;
 
-        if (rd_keys_name(name, prefix, rd_reply_text(rd_reply_at(keys, i)), &is_record) &&
-            is_record && strncmp(name, start, strlen(start)) == 0 && !add_name(names, name))
+        if (rd_keys_name(name, prefix, rd_reply_text(rd_reply_at(keys, i)), &is_counter) &&
+            is_counter && strncmp(name, start, strlen(start)) == 0 && !add_name(names, name))
             return false;
     }
     return true;

@@ -1,5 +1,5 @@
 -- Write a record: only for the one who holds the lock now, broken ('!') or not, and only what is newer than what is there.
--- KEYS  1 lock  2 token record  3 records
+-- KEYS  1 lock  2 token counter  3 records
 -- ARGV  1 owner  2 token  3 number  4 key  5 how long to keep it, in ms; '0': for ever  6 value
 -- Answers {'ok', replicas online, '1' if there is an append-only file}, {'stale'}, {'lost', why} or
 -- {'corrupt'}.
