@@ -101,7 +101,7 @@ static enum hf_status take_turns(const struct hf_store *store, const struct hf_c
 }
 
 /* What the threads of one wait share. */
-struct crowd {
+struct party {
     const struct hf_store *store;
     const struct hf_claim *claims;
     pthread_mutex_t lock; /* for what follows */
@@ -116,61 +116,61 @@ struct crowd {
 
 /* One of the threads: in one queue. */
 struct waiter {
-    struct crowd *crowd;
+    struct party *party;
     size_t index;
     pthread_t thread;
 };
 
 /* The first grant wins; else the first that gave up. True: it is the answer. */
-static bool offer(struct crowd *crowd, size_t index, enum hf_status status,
+static bool offer(struct party *party, size_t index, enum hf_status status,
                   const struct hf_grant *grant, const struct hf_error *err)
 {
     bool first;
 
-    pthread_mutex_lock(&crowd->lock);
-    first = !crowd->over || (status == HF_OK && crowd->status != HF_OK);
+    pthread_mutex_lock(&party->lock);
+    first = !party->over || (status == HF_OK && party->status != HF_OK);
     if (first) {
-        crowd->over = true;
-        crowd->status = status;
-        crowd->which = index;
-        crowd->grant = *grant;
-        crowd->err = *err;
+        party->over = true;
+        party->status = status;
+        party->which = index;
+        party->grant = *grant;
+        party->err = *err;
     }
-    pthread_mutex_unlock(&crowd->lock);
+    pthread_mutex_unlock(&party->lock);
     return first;
 }
 
 static void *wait_for_one(void *data)
 {
     const struct waiter *waiter = data;
-    struct crowd *crowd = waiter->crowd;
-    struct hf_store_base *base = crowd->store->base;
+    struct party *party = waiter->party;
+    struct hf_store_base *base = party->store->base;
     char owner[HF_OWNER_LEN + 1];
-    struct hf_claim claim = anew(&crowd->claims[waiter->index], owner);
+    struct hf_claim claim = anew(&party->claims[waiter->index], owner);
     struct hf_grant grant = {0};
     struct hf_error err;
     enum hf_status status;
 
     (void)hf__ok(&err);
-    claim.cancel_fd = crowd->stop_fd;
+    claim.cancel_fd = party->stop_fd;
     status = base->ops->acquire(base, &claim, &grant, &err);
     if (status == HF_OK)
         tell_owner(&grant, &claim);
-    if (!offer(crowd, waiter->index, status, &grant, &err) && status == HF_OK) {
+    if (!offer(party, waiter->index, status, &grant, &err) && status == HF_OK) {
         /* A second grant: it goes to the next in line. */
         claim.owner = grant.owner;
         take_back(base, &claim, grant.token, HF__REQUEST_MS);
     }
     if (status == HF_UNKNOWN)
         take_back(base, &claim, 0, TAKE_BACK_MS);
-    (void)eventfd_write(crowd->stop_fd, 1);
-    (void)eventfd_write(crowd->over_fd, 1);
+    (void)eventfd_write(party->stop_fd, 1);
+    (void)eventfd_write(party->over_fd, 1);
     explicit_bzero(owner, sizeof owner);
     return NULL;
 }
 
 /* How many are on their way. */
-static size_t send_out(struct crowd *crowd, struct waiter *waiters, size_t count)
+static size_t send_out(struct party *party, struct waiter *waiters, size_t count)
 {
     sigset_t all, old;
     size_t sent;
@@ -178,7 +178,7 @@ static size_t send_out(struct crowd *crowd, struct waiter *waiters, size_t count
     (void)sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the program's business */
     for (sent = 0; sent < count; sent++) {
-        waiters[sent] = (struct waiter){.crowd = crowd, .index = sent};
+        waiters[sent] = (struct waiter){.party = party, .index = sent};
         if (pthread_create(&waiters[sent].thread, NULL, wait_for_one, &waiters[sent]) != 0)
             break;
     }
@@ -187,58 +187,58 @@ static size_t send_out(struct crowd *crowd, struct waiter *waiters, size_t count
 }
 
 /* Until one of them has an answer; true if the caller cancelled before that. */
-static bool sleep_till_over(const struct crowd *crowd)
+static bool sleep_till_over(const struct party *party)
 {
     const struct hf__patience patience = {.deadline_ns = HF_NEVER,
-                                          .cancel_fd = crowd->claims[0].cancel_fd};
+                                          .cancel_fd = party->claims[0].cancel_fd};
 
-    return hf__patience_wait(&patience, crowd->over_fd, POLLIN) == HF__WAITED_CANCELLED;
+    return hf__patience_wait(&patience, party->over_fd, POLLIN) == HF__WAITED_CANCELLED;
 }
 
-static enum hf_status stand_in_queues(struct crowd *crowd, size_t count, struct hf_error *err)
+static enum hf_status stand_in_queues(struct party *party, size_t count, struct hf_error *err)
 {
     struct waiter waiters[HF_SEVERAL_MAX];
-    size_t sent = send_out(crowd, waiters, count);
+    size_t sent = send_out(party, waiters, count);
     bool cancelled = false;
 
     if (sent == count)
-        cancelled = sleep_till_over(crowd);
-    (void)eventfd_write(crowd->stop_fd, 1);
+        cancelled = sleep_till_over(party);
+    (void)eventfd_write(party->stop_fd, 1);
     for (size_t i = 0; i < sent; i++)
         pthread_join(waiters[i].thread, NULL);
-    *err = crowd->err;
-    if (crowd->over && crowd->status == HF_OK)
+    *err = party->err;
+    if (party->over && party->status == HF_OK)
         return HF_OK;
     if (sent < count)
-        return hf__fail_lock(err, HF_NOMEM, crowd->claims[0].name, crowd->store->url,
+        return hf__fail_lock(err, HF_NOMEM, party->claims[0].name, party->store->url,
                              ": out of threads to wait for it and others");
-    return cancelled && !hf__wait_may_pass(crowd->status) ? HF_CANCELLED : crowd->status;
+    return cancelled && !hf__wait_may_pass(party->status) ? HF_CANCELLED : party->status;
 }
 
 static enum hf_status wait_for_each(const struct hf_store *store, const struct hf_claim *claims,
                                     size_t count, size_t *which, struct hf_grant *grant,
                                     struct hf_error *err)
 {
-    struct crowd crowd = {.store = store,
+    struct party party = {.store = store,
                           .claims = claims,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                           .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     enum hf_status status;
 
-    if (crowd.stop_fd >= 0 && crowd.over_fd >= 0)
-        status = stand_in_queues(&crowd, count, err);
+    if (party.stop_fd >= 0 && party.over_fd >= 0)
+        status = stand_in_queues(&party, count, err);
     else
         status = hf__fail_lock(err, HF_NOMEM, claims[0].name, store->url,
                                ": out of descriptors to wait for it and others");
-    *which = crowd.which;
-    *grant = crowd.grant;
-    explicit_bzero(crowd.grant.owner, sizeof crowd.grant.owner);
-    if (crowd.stop_fd >= 0)
-        (void)close(crowd.stop_fd);
-    if (crowd.over_fd >= 0)
-        (void)close(crowd.over_fd);
-    pthread_mutex_destroy(&crowd.lock);
+    *which = party.which;
+    *grant = party.grant;
+    explicit_bzero(party.grant.owner, sizeof party.grant.owner);
+    if (party.stop_fd >= 0)
+        (void)close(party.stop_fd);
+    if (party.over_fd >= 0)
+        (void)close(party.over_fd);
+    pthread_mutex_destroy(&party.lock);
     return status;
 }
 
