@@ -18,7 +18,7 @@
 #define ROUNDS_MAX       1000                   /* requests per call */
 
 /* A call under way. In each round one server is asked. */
-struct course {
+struct asking {
     struct ec_store *store;
     const struct ec_call *call;
     struct ec_answer *out;
@@ -35,7 +35,7 @@ struct course {
     enum hf_status status; /* why the last round failed */
 };
 
-static enum hf_status sign_in(struct course *course);
+static enum hf_status sign_in(struct asking *asking);
 
 void ec_answer_release(struct ec_answer *answer)
 {
@@ -43,9 +43,9 @@ void ec_answer_release(struct ec_answer *answer)
     answer->json = NULL;
 }
 
-static enum hf_status fail(struct course *course, enum hf_status status, const char *what)
+static enum hf_status fail(struct asking *asking, enum hf_status status, const char *what)
 {
-    return ec_fail(course->call->lock, course->store->url.common.shown, status, what, course->err);
+    return ec_fail(asking->call->lock, asking->store->url.common.shown, status, what, asking->err);
 }
 
 /* All servers have to be of one cluster, else two clients could hold one lock. */
@@ -92,10 +92,10 @@ static enum ec_verdict judge(const struct hf__http *http, const cJSON *json, cha
 }
 
 /* How long this round may take. */
-static int64_t round_until_ns(struct course *course, int64_t now_ns)
+static int64_t round_until_ns(struct asking *asking, int64_t now_ns)
 {
-    const struct ec_call *call = course->call;
-    size_t servers = course->store->url.common.host_count;
+    const struct ec_call *call = asking->call;
+    size_t servers = asking->store->url.common.host_count;
     int64_t left_ns = call->patience.deadline_ns - now_ns;
     int64_t back_ns = left_ns / 3 < RESOLVE_MAX_NS ? left_ns / 3 : RESOLVE_MAX_NS;
     int64_t share_ns;
@@ -104,7 +104,7 @@ static int64_t round_until_ns(struct course *course, int64_t now_ns)
         return call->patience.deadline_ns - back_ns;
     share_ns = left_ns / (int64_t)servers;
     /* Once around quickly: one server that is stuck must not hold up every start. */
-    if (call->hasty && servers > 1 && course->hasty++ < servers)
+    if (call->hasty && servers > 1 && asking->hasty++ < servers)
         share_ns = HASTY_NS;
     else if (share_ns < ROUND_MIN_NS)
         share_ns = ROUND_MIN_NS;
@@ -112,85 +112,85 @@ static int64_t round_until_ns(struct course *course, int64_t now_ns)
 }
 
 /* The server has done it. */
-static void take_answer(struct course *course, cJSON *json)
+static void take_answer(struct asking *asking, cJSON *json)
 {
-    if (same_cluster(course->store, json)) {
-        course->out->json = json;
-        if (course->call->dated)
-            course->out->date_ms = hf__http_date_ms(course->http);
-        course->status = HF_OK;
+    if (same_cluster(asking->store, json)) {
+        asking->out->json = json;
+        if (asking->call->dated)
+            asking->out->date_ms = hf__http_date_ms(asking->http);
+        asking->status = HF_OK;
         return;
     }
     cJSON_Delete(json);
-    course->status =
-        fail(course, HF_CORRUPT, "its servers belong to different clusters; correct the URL");
+    asking->status =
+        fail(asking, HF_CORRUPT, "its servers belong to different clusters; correct the URL");
 }
 
 /* One that was answered. True: the call is over. */
-static bool answered(struct course *course)
+static bool answered(struct asking *asking)
 {
-    const struct ec_call *call = course->call;
-    const struct ec_store *store = course->store;
+    const struct ec_call *call = asking->call;
+    const struct ec_store *store = asking->store;
     char message[160];
-    cJSON *json = ec_answer_parse(course->http->body, course->http->len);
+    cJSON *json = ec_answer_parse(asking->http->body, asking->http->len);
 
-    course->verdict = judge(course->http, json, message, sizeof message);
-    if (course->verdict == EC_FINE && !ec_answer_is_etcd(json)) {
-        course->verdict = EC_UNSURE;
+    asking->verdict = judge(asking->http, json, message, sizeof message);
+    if (asking->verdict == EC_FINE && !ec_answer_is_etcd(json)) {
+        asking->verdict = EC_UNSURE;
         hf__copy_printable(message, sizeof message, "an answer that is not etcd's");
     }
-    course->odd = json == NULL || course->verdict == EC_UNSURE;
-    if (course->verdict == EC_FINE) {
-        take_answer(course, json);
+    asking->odd = json == NULL || asking->verdict == EC_UNSURE;
+    if (asking->verdict == EC_FINE) {
+        take_answer(asking, json);
         return true;
     }
     cJSON_Delete(json);
-    if (course->verdict == EC_SIGN_IN && store->url.common.user[0] != '\0' && !call->signing_in &&
-        course->signed_in++ < SIGN_INS_MAX) {
-        course->status = sign_in(course);
-        return course->status != HF_OK;
+    if (asking->verdict == EC_SIGN_IN && store->url.common.user[0] != '\0' && !call->signing_in &&
+        asking->signed_in++ < SIGN_INS_MAX) {
+        asking->status = sign_in(asking);
+        return asking->status != HF_OK;
     }
-    course->status =
-        ec_verdict_fail(course->verdict, message, call->lock, store->url.common.shown, course->err);
-    if (course->verdict == EC_UNSURE && !call->repeatable)
-        course->status = HF_UNKNOWN;
-    return course->verdict != EC_LATER && !(course->verdict == EC_UNSURE && call->repeatable);
+    asking->status =
+        ec_verdict_fail(asking->verdict, message, call->lock, store->url.common.shown, asking->err);
+    if (asking->verdict == EC_UNSURE && !call->repeatable)
+        asking->status = HF_UNKNOWN;
+    return asking->verdict != EC_LATER && !(asking->verdict == EC_UNSURE && call->repeatable);
 }
 
 /* One that was not. True: the call is over. */
-static bool unanswered(struct course *course, enum hf__http_fate fate)
+static bool unanswered(struct asking *asking, enum hf__http_fate fate)
 {
-    const struct ec_call *call = course->call;
-    const struct hf__http *http = course->http;
+    const struct ec_call *call = asking->call;
+    const struct hf__http *http = asking->http;
     bool unknown = fate == HF__HTTP_NO_ANSWER && !call->repeatable;
     char what[200];
 
-    course->status = hf__http_explain(http, course->endpoint, what, sizeof what);
-    (void)fail(course, course->status, what);
-    course->verdict = http->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
-    if (course->verdict == EC_TOO_LONG && call->may_shrink)
+    asking->status = hf__http_explain(http, asking->endpoint, what, sizeof what);
+    (void)fail(asking, asking->status, what);
+    asking->verdict = http->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
+    if (asking->verdict == EC_TOO_LONG && call->may_shrink)
         return true;
     if (http->cancelled) {
-        course->status = unknown ? HF_UNKNOWN : fail(course, HF_CANCELLED, "cancelled");
+        asking->status = unknown ? HF_UNKNOWN : fail(asking, HF_CANCELLED, "cancelled");
         return true;
     }
-    if (course->status == HF_DENIED)
+    if (asking->status == HF_DENIED)
         return true;
     if (fate == HF__HTTP_NOT_SENT)
-        return ++course->unsent >= course->store->url.common.host_count;
-    course->unsent = 0;
-    course->silent = http->code == CURLE_OPERATION_TIMEDOUT;
+        return ++asking->unsent >= asking->store->url.common.host_count;
+    asking->unsent = 0;
+    asking->silent = http->code == CURLE_OPERATION_TIMEDOUT;
     if (unknown)
-        course->status = HF_UNKNOWN;
+        asking->status = HF_UNKNOWN;
     return unknown;
 }
 
-static enum hf__http_fate post(struct course *course)
+static enum hf__http_fate post(struct asking *asking)
 {
-    struct ec_store *store = course->store;
-    const struct ec_call *call = course->call;
+    struct ec_store *store = asking->store;
+    const struct ec_call *call = asking->call;
     char auth[HF__HTTP_AUTH_MAX];
-    struct hf__http_request post = {.endpoint = course->endpoint,
+    struct hf__http_request post = {.endpoint = asking->endpoint,
                                     .path = call->path,
                                     .json = call->body->data,
                                     .json_len = call->body->len,
@@ -202,77 +202,77 @@ static enum hf__http_fate post(struct course *course)
     enum hf__http_fate fate;
 
     pthread_mutex_lock(&store->lock);
-    course->serial = store->auth_serial;
+    asking->serial = store->auth_serial;
     pthread_mutex_unlock(&store->lock);
-    ec_where(store, course->endpoint, auth);
-    sent_at_ns = course->out->sent_at_ns = store->base.host->now_ns();
-    patience.deadline_ns = round_until_ns(course, sent_at_ns);
+    ec_where(store, asking->endpoint, auth);
+    sent_at_ns = asking->out->sent_at_ns = store->base.host->now_ns();
+    patience.deadline_ns = round_until_ns(asking, sent_at_ns);
     connect_ms = (patience.deadline_ns - sent_at_ns) / HF__NS_PER_MS;
     if (connect_ms > most_ms)
         connect_ms = most_ms;
-    fate = hf__http_exchange(course->http, &post, &patience, connect_ms);
+    fate = hf__http_exchange(asking->http, &post, &patience, connect_ms);
     explicit_bzero(auth, sizeof auth);
     return fate;
 }
 
 /* Asks one server. True: the call is over. */
-static bool ask_one(struct course *course)
+static bool ask_one(struct asking *asking)
 {
-    struct ec_store *store = course->store;
-    enum hf__http_fate fate = post(course);
+    struct ec_store *store = asking->store;
+    enum hf__http_fate fate = post(asking);
     bool over;
 
     if (fate == HF__HTTP_ANSWERED) {
-        course->unsent = 0;
-        if (answered(course))
+        asking->unsent = 0;
+        if (answered(asking))
             return true;
-        if (course->verdict == EC_SIGN_IN)
+        if (asking->verdict == EC_SIGN_IN)
             return false; /* the same server, with the new token */
         over = false;
     } else {
-        over = unanswered(course, fate);
-        if (course->silent)
-            hf__http_silent(&store->pool, course->out->sent_at_ns);
+        over = unanswered(asking, fate);
+        if (asking->silent)
+            hf__http_silent(&store->pool, asking->out->sent_at_ns);
     }
-    ec_turn_away(store, course->endpoint);
-    if (!over && (fate == HF__HTTP_ANSWERED || course->unsent == 0))
-        (void)hf__patience_pause(&course->call->patience, store->base.host->now_ns() + PAUSE_NS);
+    ec_turn_away(store, asking->endpoint);
+    if (!over && (fate == HF__HTTP_ANSWERED || asking->unsent == 0))
+        (void)hf__patience_pause(&asking->call->patience, store->base.host->now_ns() + PAUSE_NS);
     return over;
 }
 
-static void end_with(struct course *course)
+static void end_with(struct asking *asking)
 {
-    if (course->odd)
-        hf__http_drop(&course->store->pool, course->http);
+    if (asking->odd)
+        hf__http_drop(&asking->store->pool, asking->http);
     else
-        hf__http_give(&course->store->pool, course->http);
+        hf__http_give(&asking->store->pool, asking->http);
 }
 
 /* Round after round, until the call is over. False: out of memory. */
-static bool ask_around(struct course *course)
+static bool ask_around(struct asking *asking)
 {
-    struct ec_store *store = course->store;
+    struct ec_store *store = asking->store;
     bool over = false;
 
-    course->http = hf__http_take(&store->pool);
-    for (int round = 0; round < ROUNDS_MAX && !over && course->http != NULL; round++) {
-        over = ask_one(course) || store->base.host->now_ns() >= course->call->patience.deadline_ns;
-        if (!over && (course->silent || course->odd)) { /* not on a connection of the same age */
-            end_with(course);
-            course->http = hf__http_take(&store->pool);
-            course->silent = course->odd = false;
+    asking->http = hf__http_take(&store->pool);
+    for (int round = 0; round < ROUNDS_MAX && !over && asking->http != NULL; round++) {
+        over = ask_one(asking) || store->base.host->now_ns() >= asking->call->patience.deadline_ns;
+        if (!over && (asking->silent || asking->odd)) { /* not on a connection of the same age */
+            end_with(asking);
+            asking->http = hf__http_take(&store->pool);
+            asking->silent = asking->odd = false;
         }
     }
-    if (course->http == NULL)
+    if (asking->http == NULL)
         return false;
-    end_with(course);
+    end_with(asking);
     return true;
 }
 
 enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struct ec_answer *out,
                        enum ec_verdict *verdict, struct hf_error *err)
 {
-    struct course course = {.store = store,
+    struct asking asking = {.store = store,
                             .call = call,
                             .out = out,
                             .err = err,
@@ -282,29 +282,29 @@ enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struc
     out->json = NULL;
     out->date_ms = 0;
     if (call->body->cut)
-        course.status = fail(&course, HF_INVALID, "the request is too long");
-    else if (!ask_around(&course))
-        course.status = hf__nomem(err);
-    else if (course.status == HF_OK && out->json == NULL) /* signed in, and then time was up */
-        course.status = fail(&course, HF_UNREACHABLE, "etcd did not answer in time");
-    else if (course.status == HF_UNKNOWN)
-        (void)fail(&course, HF_UNKNOWN,
+        asking.status = fail(&asking, HF_INVALID, "the request is too long");
+    else if (!ask_around(&asking))
+        asking.status = hf__nomem(err);
+    else if (asking.status == HF_OK && out->json == NULL) /* signed in, and then time was up */
+        asking.status = fail(&asking, HF_UNREACHABLE, "etcd did not answer in time");
+    else if (asking.status == HF_UNKNOWN)
+        (void)fail(&asking, HF_UNKNOWN,
                    "etcd did not answer: the request may have taken effect; see the status of the "
                    "lock, or try again after its ttl");
     if (verdict != NULL)
-        *verdict = course.verdict;
-    return course.status;
+        *verdict = asking.verdict;
+    return asking.status;
 }
 
 /* Keeps a new auth token. */
-static enum hf_status take_auth(struct course *course, const cJSON *json)
+static enum hf_status take_auth(struct asking *asking, const cJSON *json)
 {
-    struct ec_store *store = course->store;
+    struct ec_store *store = asking->store;
     const char *token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "token"));
 
     if (token == NULL || token[0] == '\0' || strlen(token) >= HF__HTTP_AUTH_MAX ||
         strpbrk(token, "\r\n") != NULL)
-        return fail(course, HF_UNSUPPORTED, "etcd gave an auth token that cannot be used");
+        return fail(asking, HF_UNSUPPORTED, "etcd gave an auth token that cannot be used");
     pthread_mutex_lock(&store->lock);
     memcpy(store->auth, token, strlen(token) + 1);
     store->auth_serial++;
@@ -313,14 +313,14 @@ static enum hf_status take_auth(struct course *course, const cJSON *json)
 }
 
 /* Fetches an auth token, unless another thread did since the last one was sent. */
-static enum hf_status sign_in(struct course *course)
+static enum hf_status sign_in(struct asking *asking)
 {
-    struct ec_store *store = course->store;
+    struct ec_store *store = asking->store;
     struct ec_text body;
-    struct ec_call ask = {.lock = course->call->lock,
+    struct ec_call ask = {.lock = asking->call->lock,
                           .path = "/v3/auth/authenticate",
                           .body = &body,
-                          .patience = course->call->patience,
+                          .patience = asking->call->patience,
                           .repeatable = true,
                           .signing_in = true};
     struct ec_answer answer;
@@ -329,25 +329,25 @@ static enum hf_status sign_in(struct course *course)
     bool fresh;
 
     pthread_mutex_lock(&store->lock);
-    fresh = store->auth_serial != course->serial;
+    fresh = store->auth_serial != asking->serial;
     store->auth[0] = fresh ? store->auth[0] : '\0';
     pthread_mutex_unlock(&store->lock);
     if (fresh)
-        return hf__ok(course->err);
+        return hf__ok(asking->err);
     ec_text_clear(&body);
     ec_text_add(&body, "{\"name\":");
     ec_text_string(&body, store->url.common.user);
     ec_text_add(&body, ",\"password\":");
     ec_text_string(&body, store->url.common.password);
     ec_text_add(&body, "}");
-    status = ec_call(store, &ask, &answer, &verdict, course->err);
+    status = ec_call(store, &ask, &answer, &verdict, asking->err);
     explicit_bzero(&body, sizeof body);
     /* It was switched off since: the token that the server does not know has been dropped above. */
     if (verdict == EC_NO_AUTH)
-        return hf__ok(course->err);
+        return hf__ok(asking->err);
     if (status != HF_OK)
         return status;
-    status = take_auth(course, answer.json);
+    status = take_auth(asking, answer.json);
     ec_answer_release(&answer);
     return status;
 }
