@@ -19,7 +19,8 @@
 #define LOOKS     32   /* files that one sweep looks at */
 #define AGE_S     3600 /* how long a draft is left alone: its writer may be at work */
 
-struct lot {
+/* Of the files in a folder. */
+struct sample {
     char names[LOOKS][RECORD_PATH_SIZE];
     size_t count;
 };
@@ -30,16 +31,16 @@ bool hf__record_expired(int64_t until_ms, int64_t now_ms)
 }
 
 /* Each of the first NAMES_MAX names has the same chance. */
-static void draw(struct file_store *store, const char *folder, struct lot *lot)
+static void draw(struct file_store *store, const char *folder, struct sample *sample)
 {
     DIR *dir = hf__dir_folder(store, folder);
     struct dirent *entry;
 
-    lot->count = 0;
+    sample->count = 0;
     if (dir == NULL)
         return;
     for (uint32_t seen = 0; seen < NAMES_MAX && (entry = readdir(dir)) != NULL;) {
-        size_t at = lot->count;
+        size_t at = sample->count;
         uint32_t dice;
 
         if (strlen(entry->d_name) < 4 || strlen(entry->d_name) >= RECORD_PATH_SIZE - 16)
@@ -49,10 +50,10 @@ static void draw(struct file_store *store, const char *folder, struct lot *lot)
             store->base.host->random(&dice, sizeof dice);
             at = dice % seen;
         } else {
-            lot->count++;
+            sample->count++;
         }
         if (at < LOOKS)
-            (void)snprintf(lot->names[at], sizeof lot->names[at], "%.16s/%.70s", folder,
+            (void)snprintf(sample->names[at], sizeof sample->names[at], "%.16s/%.70s", folder,
                            entry->d_name);
     }
     (void)closedir(dir);
@@ -98,15 +99,15 @@ static void remove_expired(struct file_store *store, const char *path)
 void hf__record_sweep(struct file_store *store, const char *name)
 {
     char folder[RECORD_PATH_SIZE];
-    struct lot lot;
+    struct sample sample;
 
     hf__record_shard(folder, name);
-    draw(store, folder, &lot);
-    for (size_t i = 0; i < lot.count; i++) {
-        if (strrchr(lot.names[i], '/')[1] == '.')
-            remove_old_draft(store, lot.names[i]);
+    draw(store, folder, &sample);
+    for (size_t i = 0; i < sample.count; i++) {
+        if (strrchr(sample.names[i], '/')[1] == '.')
+            remove_old_draft(store, sample.names[i]);
         else
-            remove_expired(store, lot.names[i]);
+            remove_expired(store, sample.names[i]);
     }
 }
 
