@@ -50,28 +50,28 @@ int64_t hf__audit_number(const struct hf_fact *fact, int64_t otherwise)
 }
 
 /* The findings that are made. */
-struct bench {
+struct findings {
     struct hf__finding *out;
     size_t count;
     size_t max;
 };
 
 /* Keeps the order: the gravest first, then as the table and the facts have it. */
-static void add(struct bench *bench, struct hf__finding finding)
+static void add(struct findings *findings, struct hf__finding finding)
 {
-    size_t at = bench->count;
+    size_t at = findings->count;
 
-    if (bench->count == bench->max)
+    if (findings->count == findings->max)
         return;
-    while (at > 0 && bench->out[at - 1].level > finding.level)
+    while (at > 0 && findings->out[at - 1].level > finding.level)
         at--;
-    memmove(&bench->out[at + 1], &bench->out[at], (bench->count - at) * sizeof finding);
-    bench->out[at] = finding;
-    bench->count++;
+    memmove(&findings->out[at + 1], &findings->out[at], (findings->count - at) * sizeof finding);
+    findings->out[at] = finding;
+    findings->count++;
 }
 
 static void hold_against(const struct hf__audit_rule *rule, const struct hf__audit_facts *facts,
-                         const struct hf_fact *fact, struct bench *bench)
+                         const struct hf_fact *fact, struct findings *findings)
 {
     struct hf__finding finding = {
         .rule = rule, .level = rule->level, .fact = fact, .where = fact->where};
@@ -83,14 +83,14 @@ static void hold_against(const struct hf__audit_rule *rule, const struct hf__aud
         finding.level = HF__AUDIT_UNCHECKED;
     else if (rule->deserved != NULL && !rule->deserved(facts, fact))
         return;
-    add(bench, finding);
+    add(findings, finding);
 }
 
 /* One fact that could not be looked at is one finding, however many rules would have looked. */
-static bool said_already(const struct bench *bench, const struct hf_fact *fact)
+static bool said_already(const struct findings *findings, const struct hf_fact *fact)
 {
-    for (size_t i = 0; i < bench->count; i++)
-        if (bench->out[i].fact == fact && bench->out[i].level == HF__AUDIT_UNCHECKED)
+    for (size_t i = 0; i < findings->count; i++)
+        if (findings->out[i].fact == fact && findings->out[i].level == HF__AUDIT_UNCHECKED)
             return true;
     return false;
 }
@@ -117,7 +117,7 @@ static bool was_told(const struct hf__audit_facts *facts, const char *key, const
 
 /* A server that told of itself and left out what decides: an odd version, a gap in its answer. */
 static void miss(const struct hf__audit_rule *rule, const struct hf__audit_facts *facts,
-                 struct bench *bench)
+                 struct findings *findings)
 {
     size_t family = family_len(rule->key);
 
@@ -127,22 +127,22 @@ static void miss(const struct hf__audit_rule *rule, const struct hf__audit_facts
         if (strncmp(fact->key, rule->key, family) != 0 || !is_first_of_its_kind(facts, i) ||
             was_told(facts, rule->key, fact->where))
             continue;
-        add(bench,
+        add(findings,
             (struct hf__finding){.rule = rule, .level = HF__AUDIT_UNCHECKED, .where = fact->where});
     }
 }
 
 static void apply(const struct hf__audit_rule *rule, const struct hf__audit_facts *facts,
-                  struct bench *bench)
+                  struct findings *findings)
 {
     for (size_t i = 0; i < facts->count; i++) {
         const struct hf_fact *fact = &facts->items[i];
 
-        if (key_fits(rule->key, fact->key) && !said_already(bench, fact))
-            hold_against(rule, facts, fact, bench);
+        if (key_fits(rule->key, fact->key) && !said_already(findings, fact))
+            hold_against(rule, facts, fact, findings);
     }
     if (rule->decisive && strchr(rule->key, '*') == NULL)
-        miss(rule, facts, bench);
+        miss(rule, facts, findings);
 }
 
 const struct hf__audit_rule *const hf__audit_tables[] = {hf__audit_client_rules,
@@ -155,12 +155,12 @@ const struct hf__audit_rule *const hf__audit_tables[] = {hf__audit_client_rules,
 
 size_t hf__audit_judge(const struct hf__audit_facts *facts, struct hf__finding *out, size_t max)
 {
-    struct bench bench = {.out = out, .max = max};
+    struct findings findings = {.out = out, .max = max};
 
     for (const struct hf__audit_rule *const *table = hf__audit_tables; *table != NULL; table++)
         for (const struct hf__audit_rule *rule = *table; rule->name != NULL; rule++)
-            apply(rule, facts, &bench);
-    return bench.count;
+            apply(rule, facts, &findings);
+    return findings.count;
 }
 
 bool hf__audit_counts(const struct hf__finding *finding, enum hf__purpose purpose)
