@@ -62,7 +62,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
  * ttl on record. */
 static bool plainly(struct rd_store *store, struct rd_node *node, const struct hf_claim *claim)
 {
-    return rd_incarnation_skills(node).set_ifeq && rd_vouched(store, claim);
+    return rd_incarnation_commands(node).set_ifeq && rd_vouched(store, claim);
 }
 
 /* "SET key owner IFEQ owner PX ttl" */
@@ -343,7 +343,7 @@ void rd_release_build(struct rd_release *r, struct rd_node *node)
 {
     r->node = node;
     r->kind = node != NULL && rd_vouched(r->store, r->claim)
-                  ? rd_incarnation_skills(node).delete_kind
+                  ? rd_incarnation_commands(node).delete_kind
                   : RD_DELETE_SCRIPT;
     if (r->kind == RD_DELETE_SCRIPT)
         build_scripted_release(r);

@@ -66,26 +66,26 @@ void rd_incarnation_ask(struct rd_node *node, struct rd_request *request)
     ask(node, -1, request);
 }
 
-static struct rd_skills skills_of(const struct rd_reply *commands, const struct rd_reply *probe)
+static struct rd_commands commands_of(const struct rd_reply *commands, const struct rd_reply *probe)
 {
-    struct rd_skills skills = {.delete_kind = RD_DELETE_SCRIPT,
-                               .set_ifeq = probe->type == RD_REPLY_NIL};
+    struct rd_commands known = {.delete_kind = RD_DELETE_SCRIPT,
+                                .set_ifeq = probe->type == RD_REPLY_NIL};
 
     if (rd_reply_at(commands, 1)->type == RD_REPLY_ARRAY)
-        skills.delete_kind = RD_DELETE_DELIFEQ;
+        known.delete_kind = RD_DELETE_DELIFEQ;
     if (rd_reply_at(commands, 0)->type == RD_REPLY_ARRAY)
-        skills.delete_kind = RD_DELETE_DELEX;
-    return skills;
+        known.delete_kind = RD_DELETE_DELEX;
+    return known;
 }
 
-struct rd_skills rd_incarnation_skills(struct rd_node *node)
+struct rd_commands rd_incarnation_commands(struct rd_node *node)
 {
-    struct rd_skills skills;
+    struct rd_commands known;
 
     pthread_mutex_lock(&node->lock);
-    skills = node->skills;
+    known = node->commands;
     pthread_mutex_unlock(&node->lock);
-    return skills;
+    return known;
 }
 
 static void warn_of_eviction(const struct rd_node *node, const char *policy)
@@ -152,7 +152,7 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *repl
 
     if (!open && !rd_reply_is(answer, "quarantine"))
         return refused(node, answer, err);
-    node->skills = skills_of(replies[REPLY_COMMANDS], replies[REPLY_PROBE]);
+    node->commands = commands_of(replies[REPLY_COMMANDS], replies[REPLY_PROBE]);
     node->replicas = rd_reply_number(rd_reply_at(answer, 7), 0);
     warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, 2)));
     len = snprintf(id, sizeof id, "master_replid:%s", rd_reply_text(rd_reply_at(answer, 1)));

@@ -37,9 +37,9 @@ enum {
     RD_SHAPE_LEN = 40        /* SHA-1 of what a server of a cluster is responsible for, in hex */
 };
 
-/* What a server knows besides scripts. */
+/* The commands that a server has for what else takes a script. */
 enum rd_delete { RD_DELETE_SCRIPT, RD_DELETE_DELEX, RD_DELETE_DELIFEQ };
-struct rd_skills {
+struct rd_commands {
     enum rd_delete delete_kind;
     bool set_ifeq;
 };
@@ -53,7 +53,7 @@ struct rd_node {
     char incarnation[RD_INCARNATION_LEN + 1]; /* "" until a handshake */
     bool open;
     char shape[RD_SHAPE_LEN + 1]; /* of a cluster's server: settled for all its slots; "" if not */
-    struct rd_skills skills;
+    struct rd_commands commands;
     int64_t replicas;        /* that were online when it last told us */
     char handshake_key[64];  /* where the server's record stands */
     char handshake_copy[64]; /* and where else, in a cluster; else "" */
@@ -187,7 +187,7 @@ enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
  * be settled together, and not each when its turn comes. */
 void rd_incarnation_meet_all(struct rd_store *store, const struct hf__patience *patience);
 /* What the server knows besides scripts, as far as it was asked. */
-struct rd_skills rd_incarnation_skills(struct rd_node *node);
+struct rd_commands rd_incarnation_commands(struct rd_node *node);
 /* The same for one who waits elsewhere: writes the question, takes its RD_MEETING_REPLIES in. */
 enum { RD_MEETING_REPLIES = 3 };
 void rd_incarnation_ask(struct rd_node *node, struct rd_request *request);
