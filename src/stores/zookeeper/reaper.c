@@ -2,8 +2,8 @@
  *
  * The library keeps a session alive while the process runs. So a lease that was not renewed would
  * never end; this thread deletes its child when its time is over. It deletes orphans, the
- * children of attempts that were given up without an answer, and it feels every session's pulse
- * (pulse.c), which nothing may hold up for long. */
+ * children of attempts that were given up without an answer, and it sends every session a heartbeat
+ * (heartbeat.c), which nothing may hold up for long. */
 #include "stores/zookeeper/zookeeper.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define RETRY_NS   (200 * HF__NS_PER_MS) /* between two tries at an orphan */
 #define REQUEST_NS HF__NS_PER_S          /* for one of the reaper's requests */
-#define SHORT_NS   (100 * HF__NS_PER_MS) /* for it, when a pulse is due sooner */
+#define SHORT_NS   (100 * HF__NS_PER_MS) /* for it, when a heartbeat is due sooner */
 
 static void *reaper_main(void *data);
 
@@ -92,7 +92,7 @@ static int64_t collect(struct zk_store *store, int64_t now_ns)
     return next_ns;
 }
 
-/* Until when a request may be waited for, if the pulse is due at next_ns. What is given up is
+/* Until when a request may be waited for, if the heartbeat is due at next_ns. What is given up is
  * executed all the same, and found done at the next try. */
 static struct hf__patience patience_until(const struct zk_store *store, int64_t next_ns)
 {
@@ -128,7 +128,7 @@ static int reap(struct zk_orphan *orphan, const struct hf__patience *patience)
 }
 
 /* All orphans once; those that resist go back. Returns whether any did. When a server does not
- * answer the rest has to wait for the next round: the pulse does not. */
+ * answer the rest has to wait for the next round: the heartbeat does not. */
 static bool reap_all(struct zk_store *store, int64_t next_ns)
 {
     struct hf__patience patience = patience_until(store, next_ns);
@@ -168,14 +168,14 @@ static void *reaper_main(void *data)
     while (!stop) {
         struct pollfd fd = {.fd = store->reaper_fd, .events = POLLIN};
         int64_t now_ns = store->base.host->now_ns();
-        int64_t pulse_ns = zk_pulse_all(store, now_ns);
+        int64_t heartbeat_ns = zk_heartbeat_all(store, now_ns);
         int64_t next_ns;
         bool orphans;
         eventfd_t ignored;
 
         pthread_mutex_lock(&store->lock);
         next_ns = collect(store, now_ns);
-        next_ns = pulse_ns < next_ns ? pulse_ns : next_ns;
+        next_ns = heartbeat_ns < next_ns ? heartbeat_ns : next_ns;
         store->reaper_next_ns = next_ns;
         orphans = store->orphans != NULL;
         stop = store->reaper_stop;

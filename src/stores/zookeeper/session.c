@@ -136,7 +136,7 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
 
     if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
         zk_cloexec_socket(handle);
-    if (type == ZOO_SESSION_EVENT) /* its pulse is the reaper's business */
+    if (type == ZOO_SESSION_EVENT) /* its heartbeat is the reaper's business */
         (void)eventfd_write(session->store->reaper_fd, 1);
     pthread_mutex_lock(&session->lock);
     for (struct zk_listener *at = session->listeners; at != NULL; at = at->next)

@@ -45,8 +45,8 @@ struct zk_listener {
     struct zk_listener *next;
 };
 
-/* What is heard of a session's server (pulse.c). Everything else is the reaper's alone. */
-struct zk_pulse {
+/* What is heard of a session's server (heartbeat.c). Everything else is the reaper's alone. */
+struct zk_heartbeat {
     atomic_int unanswered;    /* touches */
     _Atomic int64_t heard_ns; /* the last answer to one */
     int64_t touched_ns;       /* the last one */
@@ -61,7 +61,7 @@ struct zk_session {
     uint32_t asked_ms; /* the session timeout that was asked for */
     unsigned first;    /* the number of the host it tries first */
     int refs;          /* store->lock */
-    struct zk_pulse pulse;
+    struct zk_heartbeat heartbeat;
     atomic_bool cloexec; /* its first socket is close-on-exec */
     pthread_mutex_t lock;
     struct zk_listener *listeners;
@@ -250,11 +250,11 @@ bool zk_last_release_known(struct zk_store *store, const char *name);
 /* Does the new child, by its name and czxid, stand alone? */
 bool zk_stands_alone(const struct zk_last_release *last, int32_t sequence, uint64_t token);
 
-/* pulse.c: the reaper's round of all sessions */
+/* heartbeat.c: the reaper's round of all sessions */
 
 /* Says something in every session that is due, and leaves servers that do not answer. Returns when
  * it wants to be called again. Takes store->lock. */
-int64_t zk_pulse_all(struct zk_store *store, int64_t now_ns);
+int64_t zk_heartbeat_all(struct zk_store *store, int64_t now_ns);
 
 /* reaper.c */
 /* Has it run, and look at things at that time at the latest. store->lock held; true if it runs. */

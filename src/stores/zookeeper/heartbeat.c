@@ -1,4 +1,4 @@
-/* pulse.c - staying known, and noticing a server that does not answer.
+/* heartbeat.c - staying known, and noticing a server that does not answer.
  *
  * A small read in every session, often: so that the leader knows of the session (margin.h), and so
  * that a server which answers nothing is noticed. A frozen server, or a connection whose state a
@@ -22,7 +22,7 @@ static int64_t timeout_ns(const struct zk_session *session)
 static int64_t patience_ns(const struct zk_session *session)
 {
     int64_t patience_ns = timeout_ns(session) / SHARE;
-    unsigned rounds = session->pulse.cuts / session->store->url.common.host_count;
+    unsigned rounds = session->heartbeat.cuts / session->store->url.common.host_count;
 
     if (patience_ns < PATIENCE_MIN)
         patience_ns = PATIENCE_MIN;
@@ -38,49 +38,49 @@ static void on_touched(int rc, const struct Stat *stat, const void *data)
 
     (void)stat;
     if (rc == ZOK || rc == ZNONODE)
-        atomic_store(&session->pulse.heard_ns, session->store->base.host->now_ns());
-    atomic_fetch_sub(&session->pulse.unanswered, 1);
+        atomic_store(&session->heartbeat.heard_ns, session->store->base.host->now_ns());
+    atomic_fetch_sub(&session->heartbeat.unanswered, 1);
 }
 
 /* Nothing is waited for. Returns when the next one is due. */
 static int64_t touch(struct zk_session *session, int64_t now_ns)
 {
-    struct zk_pulse *pulse = &session->pulse;
+    struct zk_heartbeat *heartbeat = &session->heartbeat;
     int64_t every_ns = timeout_ns(session) / ZK_TOUCHES;
 
     /* A second one while the first is waited for, so that what has gone out is plainly later than
      * what came in. */
-    if (pulse->quiet_ns != 0 && every_ns > PATIENCE_MIN / 2)
+    if (heartbeat->quiet_ns != 0 && every_ns > PATIENCE_MIN / 2)
         every_ns = PATIENCE_MIN / 2;
     if (zoo_state(session->handle) != ZOO_CONNECTED_STATE || every_ns <= 0)
         return HF_NEVER;
-    if (now_ns - pulse->touched_ns >= every_ns) {
-        atomic_fetch_add(&pulse->unanswered, 1);
+    if (now_ns - heartbeat->touched_ns >= every_ns) {
+        atomic_fetch_add(&heartbeat->unanswered, 1);
         if (zoo_aexists(session->handle, session->store->url.root, 0, on_touched, session) != ZOK)
-            atomic_fetch_sub(&pulse->unanswered, 1);
-        pulse->touched_ns = now_ns;
+            atomic_fetch_sub(&heartbeat->unanswered, 1);
+        heartbeat->touched_ns = now_ns;
     }
-    return pulse->touched_ns + every_ns;
+    return heartbeat->touched_ns + every_ns;
 }
 
 /* When the patience with its server ends; HF_NEVER: nothing is waited for. */
 static int64_t patience_end_ns(struct zk_session *session, int64_t now_ns)
 {
-    struct zk_pulse *pulse = &session->pulse;
-    int64_t heard_ns = atomic_load(&pulse->heard_ns);
+    struct zk_heartbeat *heartbeat = &session->heartbeat;
+    int64_t heard_ns = atomic_load(&heartbeat->heard_ns);
     bool connected = zoo_state(session->handle) == ZOO_CONNECTED_STATE;
 
-    if (heard_ns > pulse->cut_ns)
-        pulse->cuts = 0;
-    if (zk_session_dead(session) || (connected && atomic_load(&pulse->unanswered) == 0)) {
-        pulse->quiet_ns = 0;
+    if (heard_ns > heartbeat->cut_ns)
+        heartbeat->cuts = 0;
+    if (zk_session_dead(session) || (connected && atomic_load(&heartbeat->unanswered) == 0)) {
+        heartbeat->quiet_ns = 0;
         return HF_NEVER;
     }
-    if (pulse->quiet_ns == 0)
-        pulse->quiet_ns = now_ns;
-    if (connected && pulse->quiet_ns < heard_ns)
-        pulse->quiet_ns = heard_ns;
-    return pulse->quiet_ns + patience_ns(session);
+    if (heartbeat->quiet_ns == 0)
+        heartbeat->quiet_ns = now_ns;
+    if (connected && heartbeat->quiet_ns < heard_ns)
+        heartbeat->quiet_ns = heard_ns;
+    return heartbeat->quiet_ns + patience_ns(session);
 }
 
 /* One round with the lock held; returns a session whose server is to be left, with a reference. */
@@ -92,9 +92,9 @@ static struct zk_session *next_silent(struct zk_store *store, int64_t now_ns, in
         int64_t end_ns = patience_end_ns(at, now_ns);
 
         if (end_ns <= now_ns) {
-            at->pulse.quiet_ns = now_ns;
-            at->pulse.cut_ns = now_ns;
-            at->pulse.cuts++;
+            at->heartbeat.quiet_ns = now_ns;
+            at->heartbeat.cut_ns = now_ns;
+            at->heartbeat.cuts++;
             zk_session_ref(at);
             return at;
         }
@@ -104,7 +104,7 @@ static struct zk_session *next_silent(struct zk_store *store, int64_t now_ns, in
     return NULL;
 }
 
-int64_t zk_pulse_all(struct zk_store *store, int64_t now_ns)
+int64_t zk_heartbeat_all(struct zk_store *store, int64_t now_ns)
 {
     for (;;) {
         struct zk_session *silent;
