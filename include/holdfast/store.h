@@ -80,7 +80,7 @@ enum hf_kept {
     HF_KEPT_NEVER /* whoever knows its owner: it is detached */
 };
 
-/* One attempt to take, extend or end a hold. Strings live for the call only. */
+/* What a store is asked for: to take, extend or end a hold. Strings live for the call only. */
 struct hf_claim {
     const char *name;  /* checked: 1..HF_NAME_MAX bytes, no control characters */
     const char *owner; /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire */
