@@ -24,7 +24,7 @@ static bool is_of_another(const struct ec_queue *q, const struct ec_kv *own)
 
 static enum hf_status came_twice(struct ec_queue *q)
 {
-    q->twice = true;
+    ec_queue_move(q, EC_TWICE);
     return HF_BUSY;
 }
 

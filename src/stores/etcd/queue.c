@@ -21,9 +21,13 @@
 
 /* From which state to which. Trouble on the way takes whoever is inside back to EC_INSIDE. */
 static const bool allowed[EC_STATES][EC_STATES] = {
-    [EC_OUTSIDE] = {[EC_INSIDE] = true, [EC_UNCERTAIN] = true},
-    [EC_UNCERTAIN] = {[EC_INSIDE] = true, [EC_UNCERTAIN] = true},
-    [EC_INSIDE] = {[EC_INSIDE] = true, [EC_BEHIND] = true, [EC_FIRST] = true, [EC_OUTSIDE] = true},
+    [EC_OUTSIDE] = {[EC_INSIDE] = true, [EC_UNCERTAIN] = true, [EC_TWICE] = true},
+    [EC_UNCERTAIN] = {[EC_INSIDE] = true, [EC_UNCERTAIN] = true, [EC_TWICE] = true},
+    [EC_INSIDE] = {[EC_INSIDE] = true,
+                   [EC_BEHIND] = true,
+                   [EC_FIRST] = true,
+                   [EC_OUTSIDE] = true,
+                   [EC_ROBBED] = true},
     [EC_BEHIND] = {[EC_INSIDE] = true, [EC_FIRST] = true},
     [EC_FIRST] = {[EC_INSIDE] = true,
                   [EC_BEHIND] = true,
@@ -41,9 +45,11 @@ static bool consistent(const struct ec_queue *q)
     switch (q->state) {
     case EC_OUTSIDE:
     case EC_UNCERTAIN:
+    case EC_TWICE:
         return q->own.create_revision == 0 && q->watch.http == NULL;
     case EC_INSIDE:
     case EC_FIRST:
+    case EC_ROBBED:
         return q->own.create_revision != 0 && q->grant->token == 0;
     case EC_BEHIND:
         return q->own.create_revision != 0 && q->before[0].key_len > 0 && q->inspect_ns > 0;
@@ -161,10 +167,11 @@ static enum hf_status inspect(struct ec_queue *q)
 
     if (status != HF_OK)
         return status;
-    q->robbed = found.own_count > 0 && found.own_count < q->count;
-    if (q->robbed)
+    if (found.own_count > 0 && found.own_count < q->count) {
+        ec_queue_move(q, EC_ROBBED);
         return ec_fail(q->attempt->claim->name, q->attempt->store->url.common.shown, HF_UNREACHABLE,
                        "somebody deleted our place in a queue", q->attempt->err);
+    }
     note_queue(q, &found);
     return HF_OK;
 }
@@ -297,10 +304,12 @@ static enum hf_status step(struct ec_queue *q)
         q->trouble = confirm(q);
         break;
     case EC_HOLDING:
+    case EC_TWICE:
+    case EC_ROBBED:
     case EC_STATES:
         break;
     }
-    if (q->trouble == HF_OK || q->robbed || q->twice)
+    if (q->trouble == HF_OK || q->state > EC_HOLDING)
         return q->trouble;
     if (q->state != EC_OUTSIDE && q->state != EC_UNCERTAIN)
         ec_queue_move(q, EC_INSIDE);
@@ -336,7 +345,7 @@ static enum hf_status leave(struct ec_queue *q, enum hf_status why)
         .deadline_ns = a->store->base.host->now_ns() + EC_UNDO_MS * HF__NS_PER_MS, .cancel_fd = -1};
     enum hf_status status;
 
-    if (q->twice)
+    if (q->state == EC_TWICE)
         return hf__fail_lock(a->err, HF_BUSY, a->claim->name, a->store->url.common.shown,
                              " is waited for by this very attempt: the request came twice");
     status = withdraw(q, &patience);

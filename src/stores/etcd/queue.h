@@ -17,6 +17,8 @@ enum ec_queue_state {
     EC_BEHIND,    /* somebody is before us: keep our lease alive, and hear them leave */
     EC_FIRST,     /* nobody is, as far as we know: confirm */
     EC_HOLDING,
+    EC_TWICE,  /* another attempt of this owner stands in the queue: its key is not ours */
+    EC_ROBBED, /* a key of ours was deleted, and not all: begin anew, with fresh owners */
     EC_STATES
 };
 
@@ -38,9 +40,7 @@ struct ec_queue {
     struct ec_watch watch;
     struct hf_grant *grant;
     struct hf__wait_queue wait_queue;
-    bool twice;       /* another attempt of this owner stands in the queue: its key is not ours */
-    bool robbed;      /* a key of ours was deleted, and not all: begin anew, with fresh owners */
-    int64_t asked_ns; /* when the last step began */
+    int64_t asked_ns;       /* when the last step began */
     enum hf_status trouble; /* of the last step */
 };
 
