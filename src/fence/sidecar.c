@@ -1,4 +1,5 @@
 /* sidecar.c - finding, creating, locking and changing the sidecar of a fenced file. */
+#include "base/backoff.h"
 #include "fence/fence.h"
 
 #include <errno.h>
@@ -9,11 +10,11 @@
 #include <unistd.h>
 
 enum {
-    LINK_HOPS_MAX = 8,      /* symbolic links followed inside the directory */
-    REOPEN_MAX = 100,       /* times a sidecar may vanish under us before we give up */
-    FIRST_SEQ = 1,          /* of the record that a new sidecar starts with */
-    LOCK_POLL_MIN_US = 200, /* between two tries to lock */
-    LOCK_POLL_MAX_US = 10000
+    LINK_HOPS_MAX = 8,          /* symbolic links followed inside the directory */
+    REOPEN_MAX = 100,           /* times a sidecar may vanish under us before we give up */
+    FIRST_SEQ = 1,              /* of the record that a new sidecar starts with */
+    LOCK_PAUSE_MIN_NS = 200000, /* between two tries to lock */
+    LOCK_PAUSE_MAX_NS = 10000000
 };
 
 static enum hf_status resolve(struct hf__fence_file *file, const char *base, struct hf_error *err);
@@ -307,22 +308,25 @@ static enum hf_status check_sidecar(struct hf__fence_file *file, int fd, struct 
 static enum hf_status wait_for_lock(struct hf__fence_file *file, int fd, int64_t deadline_ns,
                                     struct hf_error *err)
 {
-    int64_t pause_us = LOCK_POLL_MIN_US;
+    struct hf__backoff tries = {.first_ns = LOCK_PAUSE_MIN_NS, .most_ns = LOCK_PAUSE_MAX_NS};
 
     for (;;) {
         int rc = file->io->try_lock(file->io, fd);
+        int64_t now_ns;
+        uint32_t dice;
 
         if (rc >= 0)
             return HF_OK;
         if (rc != -EAGAIN && rc != -EACCES && rc != -EINTR)
             return hf__fence_io_fail(err, rc, "lock the fence of", file->path);
-        if (hf__now_ns() >= deadline_ns)
+        now_ns = hf__now_ns();
+        if (now_ns >= deadline_ns)
             return hf__fail(err, HF_BUSY,
                             "another process is inside the fence of %s: \"fuser %s\" in its "
                             "directory names it",
                             file->path, file->sidecar_name);
-        file->io->sleep_ns(file->io, pause_us * 1000);
-        pause_us = pause_us * 2 > LOCK_POLL_MAX_US ? LOCK_POLL_MAX_US : pause_us * 2;
+        hf__random(&dice, sizeof dice);
+        file->io->sleep_ns(file->io, hf__backoff_failed(&tries, now_ns, dice) - now_ns);
     }
 }
 

@@ -64,7 +64,9 @@ static int try_lock(struct file_store *store, uint64_t byte)
 enum hf_status hf__byte_lock(struct file_store *store, uint64_t byte, int64_t deadline_ns,
                              struct hf_error *err)
 {
-    uint64_t seed = store->client; /* so that contenders do not come back in step */
+    /* A spin, from microseconds on, and so without the system calls of base/backoff.h: a hash for
+     * dice, so that contenders do not come back in step. */
+    uint64_t seed = store->client;
     int64_t pause_ns = PAUSE_MIN_NS;
     int64_t sleep_ns;
     int64_t left_ns;

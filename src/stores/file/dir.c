@@ -1,5 +1,6 @@
 /* dir.c - the directory of an embedded store: where it is, whether it can be trusted. */
 #include "stores/file/dir.h"
+#include "base/backoff.h"
 #include "base/base.h"
 #include "stores/file/errors.h"
 
@@ -28,7 +29,9 @@ static const struct {
     {0x47504653, "GPFS"},     {0xaad7aaea, "PanFS"},    {0x564c, "NCP"},
 };
 
-#define PARENTS_MAX 64 /* directories above the store's */
+#define PARENTS_MAX       64     /* directories above the store's */
+#define LOCK_PAUSE_MIN_NS 100000 /* between two tries to lock it */
+#define LOCK_PAUSE_MAX_NS 10000000
 
 /* The end of a path says more than its beginning. */
 static void show_path(char out[PATH_SHOWN_MAX + 1], const char *path)
@@ -248,16 +251,19 @@ enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *e
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err)
 {
-    int64_t pause_ns = 100000;
+    struct hf__backoff tries = {.first_ns = LOCK_PAUSE_MIN_NS, .most_ns = LOCK_PAUSE_MAX_NS};
+    int64_t now_ns;
+    uint32_t dice;
 
     while (flock(store->dir_fd, operation | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return hf__error_fail(store, "lock the directory", errno, err);
-        if (store->base.host->now_ns() >= deadline_ns)
+        now_ns = store->base.host->now_ns();
+        if (now_ns >= deadline_ns)
             return hf__fail_lock(err, operation == LOCK_EX ? HF_BUSY : HF_UNREACHABLE, NULL,
                                  store->shown, " is in use by another process");
-        hf__sleep_ns(pause_ns);
-        pause_ns = pause_ns < 10000000 ? 2 * pause_ns : pause_ns;
+        store->base.host->random(&dice, sizeof dice);
+        hf__sleep_ns(hf__backoff_failed(&tries, now_ns, dice) - now_ns);
     }
     return HF_OK;
 }

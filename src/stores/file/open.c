@@ -1,5 +1,6 @@
 /* open.c - the slot file: finding this boot's, or making it. */
 #include "stores/file/open.h"
+#include "base/backoff.h"
 #include "base/base.h"
 #include "core/token.h"
 #include "stores/file/convert.h"
@@ -390,16 +391,17 @@ out:
 static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
                              struct hf_error *err)
 {
-    int64_t pause_ns = PAUSE_MIN_NS;
+    struct hf__backoff tries = {.first_ns = PAUSE_MIN_NS, .most_ns = PAUSE_MAX_NS};
     enum hf_status status;
+    int64_t now_ns;
+    uint32_t dice;
 
     if (!store->alone)
         (void)flock(store->dir_fd, LOCK_UN);
     while ((status = create_once(store, name, deadline_ns, err)) == HF_BUSY &&
-           store->base.host->now_ns() < deadline_ns) {
-        hf__sleep_ns(pause_ns + (int64_t)(store->client % (uint64_t)pause_ns));
-        if (pause_ns < PAUSE_MAX_NS)
-            pause_ns *= 2;
+           (now_ns = store->base.host->now_ns()) < deadline_ns) {
+        store->base.host->random(&dice, sizeof dice);
+        hf__sleep_ns(hf__backoff_failed(&tries, now_ns, dice) - now_ns);
     }
     if (status == HF_BUSY)
         return other_boot(store, err);
