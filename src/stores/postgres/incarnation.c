@@ -13,7 +13,7 @@ static const struct pg_statement meet_statement = {
     "SELECT " PG_MEET_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM holdfast.meet($1::bigint)",
     NULL, 0};
 
-/* As a URL takes it. */
+/* As a URL takes it, and exact: hf__format_duration rounds. */
 static const char *max_ttl_text(char out[32], int64_t ms)
 {
     (void)snprintf(out, 32, ms % 1000 == 0 ? "%llds" : "%lldms",
