@@ -317,6 +317,6 @@ enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *cl
         if (status != HF_STALE)
             return status;
     }
-    return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown, ": no room for lock \"%.60s\"",
-                         claim->name);
+    return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, store->shown,
+                         ": there is no room for it");
 }
