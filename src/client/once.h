@@ -50,7 +50,7 @@ struct hf__once_work {
     unsigned char *zone_data; /* what plan.schedule.zone points into; malloc */
     struct hf__slot slot;     /* fixed with the store's first answer */
     bool slot_known;
-    bool on_edge; /* near the edge of its slack, and that was not told yet */
+    bool on_edge;  /* near the edge of its slack, and that was not told yet */
     bool was_read; /* the record, when we came */
     /* Without a period: the token of the failure that was on record when we came; 0: there was
      * none. Whoever begins the same work again wants it to be tried again. */

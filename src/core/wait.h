@@ -87,7 +87,7 @@ struct hf__wait_rounds {
 void hf__wait_rounds_init(struct hf__wait_rounds *rounds, int64_t wait_until_ns);
 
 /* What to do at now_ns about a round that was answered so. A lock that is held is waited for to the
- * end. There is no place that could be lost, so of anything else the library hears at once, and
+ * end. There is no place that could be lost, so the library is told of anything else at once, and
  * begins anew. Never HF__WAIT_SLEEP. */
 struct hf__wait_step hf__wait_unqueued(struct hf__wait_rounds *rounds, enum hf_status status,
                                        int64_t now_ns, uint32_t dice);

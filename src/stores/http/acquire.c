@@ -243,8 +243,8 @@ static void begin_anew(struct attempt *a, int64_t budget_ns, char owner[HF_OWNER
     a->claim.deadline_ns = hf__time_add(host->now_ns(), budget_ns);
 }
 
-/* The server waits for an hour at the most, or less: whoever wants to wait longer comes again, to the
- * end of the queue. Nothing is waited for at our side, so any other answer is the caller's. */
+/* The server waits for an hour at the most, or less: whoever wants to wait longer comes again, to
+ * the end of the queue. Any other answer is the caller's. */
 static bool comes_again(const struct attempt *a, struct hf__wait_queue *wait_queue,
                         enum hf_status status)
 {
