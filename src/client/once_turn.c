@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-/* Whether a run that is put on record may be forgotten if the power fails. It is over then, and its
- * slot is run again, after this record as after the one before it, or none. That one says what it
- * said when the run began: failures were counted in it, and it was no end, or it is told apart from
- * one (hf__once_came_after); what a person cleared is cleared; and settings that nobody has on
- * record are put there by the next one. Only the number of attempts is too small by one. With
- * --on-crash hold all rests on this record; where some hold and others rerun, a slot was never safe
- * from those. */
+/* Whether the record that a run has begun may be lost when the power fails. The run itself is over
+ * then, and its slot is run again, whether this record is found or the one before it, or none: the
+ * one before still counts the failures, is no end or is known to be older than one
+ * (hf__once_came_after), and what a person cleared in it is cleared; settings that are missing are
+ * written by the next run. Only the number of attempts is too small by one. With --on-crash hold
+ * everything rests on this record. (Where some callers hold and others rerun, a slot was never safe
+ * from those that rerun.) */
 static bool is_forgettable(const struct hf__once_work *work)
 {
     return work->ours.state == HF__ONCE_RUNNING && !work->plan.rules.hold_crashed;

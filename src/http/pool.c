@@ -63,8 +63,9 @@ void hf__http_silent(struct hf__http_pool *pool, int64_t sent_at_ns)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* An idle one. What was sent unheard is waited for before its handle is used again: so another one
- * is, or the one whose answer is the most likely to have come. NULL: open one. Lock held. */
+/* An idle one, if possible without a request whose answer nobody has read yet: that would have to
+ * be waited for. If there are many of those, the one whose answer is the most likely to have come.
+ * NULL: open one. Lock held. */
 static struct hf__http *choose(const struct hf__http_pool *pool)
 {
     struct hf__http *oldest = NULL;

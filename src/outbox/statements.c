@@ -375,8 +375,8 @@ void hf__outbox_put_blockers(FILE *out, const struct hf__outbox_names *names, co
     fputs(words[d].lock, out);
 }
 
-/* What failed itself before a lower id of its key was there counts as if it had not: else it would
- * look dead. */
+/* A message that had failed by itself before one with a lower id and the same key appeared starts
+ * again at no failures: otherwise it would look dead. */
 void hf__outbox_put_park(FILE *out, const struct hf__outbox_names *names, const char *ids)
 {
     fprintf(out, "UPDATE %s SET not_before = %s, attempts = 0 WHERE ", names->message,

@@ -20,7 +20,7 @@
 enum {
     FILE_MAX = 65536, /* bytes of an old file that are read */
     LABELS_SIZE = 8192,
-    LOCK_TRIES = 90, /* twice, for a start and an end, is less than events_close waits */
+    LOCK_TRIES = 90, /* the file is written at a start and at an end: both fit into events_close */
     LOCK_PAUSE_MS = 5
 };
 

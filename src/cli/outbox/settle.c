@@ -342,8 +342,8 @@ static enum hf_status free_parked(struct outbox_relay *relay, struct hf_error *e
     return status;
 }
 
-/* Most messages never failed, and nothing is parked behind them. What is parked behind one that did
- * is freed before that is gone. */
+/* Most messages never failed, and nothing is parked behind them: they are deleted first. Of the
+ * others, what is parked behind them is freed before they are deleted. */
 static enum hf_status delete_done(struct outbox_relay *relay, struct hf_error *err)
 {
     int64_t deleted = 0;

@@ -35,7 +35,7 @@ struct entry {
     uint64_t token;
 };
 
-/* Ours to set, or to take away. An owner belongs to a detached lease of another name. */
+/* Ours to set, or to remove: an inherited owner, for instance, is that of another lease. */
 static const char *const ours[] = {"HOLDFAST_NAME",    "HOLDFAST_TOKEN", "HOLDFAST_STORE",
                                    "HOLDFAST_LOST_FD", "HOLDFAST_HELD",  "HOLDFAST_STORE_FD",
                                    "HOLDFAST_TOKENS",  "HOLDFAST_SLOT",  "HOLDFAST_OWNER",

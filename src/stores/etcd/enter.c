@@ -14,8 +14,8 @@ struct ec_request ec_queue_request(const struct ec_queue *q)
         .err = a->err};
 }
 
-/* A key of our name that is on none of the leases we put it on. Only a claim for others may come
- * twice, and who claims for others waits for one lock. */
+/* A key of our name that is on none of the leases we put it on. Only a claim made on behalf of
+ * others may arrive twice, and such a claim waits for a single lock. */
 static bool is_of_another(const struct ec_queue *q, const struct ec_kv *own)
 {
     return q->attempt->claim->detached && q->count == 1 && own->lease != q->lease &&

@@ -9,9 +9,9 @@
  * Because the lease lives for all, it must not be kept alive for a key that nobody looks after: one
  * whose hold was not renewed in time, or that a request of unknown fate may have left behind. Then
  * the lease is retired: it ends by itself, and the holds on it move to a new one when they are
- * renewed. So that an attempt of unknown fate costs the many that are held nothing, keys are put on
- * one lease, that of attempts, and move to another with their first renewal: nothing is ever put
- * there that was not seen before. */
+ * renewed. To keep an attempt of unknown fate from costing the many that are held anything, there
+ * are two leases: a key is first put on that of the attempts, and moves to that of the holds with
+ * its first renewal. So nothing is ever put on the second that was not seen before. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"
 

@@ -22,8 +22,9 @@
 #define PATIENCE_NS  (HF__NS_PER_S / 10)
 #define CLIENT_MAGIC "client 1"
 
-/* Does a word name these details? With the page of their lock locked, which is found by the hash; a
- * word that does so, and is not to be kept, is passed on. False with HF_OK: none does now. */
+/* Does a word name these details? Called with the page of their lock locked, which is found by the
+ * hash. Unless it is to be kept, the hold of such a word is ended, and the lock goes to the next.
+ * False with HF_OK: no word names them now. */
 static enum hf_status check_named(struct file_store *store, const struct bucket *bucket,
                                   const struct details *details, uint32_t number, bool keep,
                                   bool *named)

@@ -10,8 +10,9 @@
 
 #include <string.h>
 
-/* A slot as it lies there: in the map, or in a copy of its page that was read just now. Such a copy
- * was made from its beginning to its end, so that there too the name was read after the word. */
+/* A slot as it lies there: in the map, or in a copy of its page that was read just now. The copy is
+ * read from front to back, and the word stands before the name: so the name is never older than the
+ * word, in the copy as in the map. */
 struct glance {
     const struct slot *slot;
     off_t at;
