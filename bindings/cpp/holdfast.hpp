@@ -229,9 +229,8 @@ template <class T, class C = T, class F> Result<T> ask(F &&question, C value = C
 
 inline std::uint32_t ttl_of(milliseconds ttl)
 {
-    /* What cannot be a ttl becomes one that the library refuses. */
-    return ttl.count() < 0 || ttl.count() > UINT32_MAX ? UINT32_MAX
-                                                       : static_cast<std::uint32_t>(ttl.count());
+    /* What cannot be a ttl, a negative one too, becomes the largest number, which is refused. */
+    return std::uint32_t(std::min(std::uint64_t(ttl.count()), std::uint64_t{UINT32_MAX}));
 }
 
 /* A time that is over already is no wait. */
@@ -486,9 +485,10 @@ public:
     std::string name() const { return hf_lease_name(handle()); }
     milliseconds ttl() const noexcept { return milliseconds(hf_lease_ttl_ms(handle())); }
     /* <= 0: do not write any more. */
-    // clang-format off
-    milliseconds remaining() const noexcept { return milliseconds(hf_lease_remaining_ms(handle())); }
-    // clang-format on
+    milliseconds remaining() const noexcept
+    {
+        return milliseconds(hf_lease_remaining_ms(handle()));
+    }
     bool held() const noexcept { return hf_lease_remaining_ms(handle()) > 0; }
     hf_loss loss() const noexcept { return hf_lease_loss(handle()); }
     /* Becomes readable once the lease is lost; -1: none to be had. */

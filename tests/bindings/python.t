@@ -2,6 +2,7 @@
 # python.t - what may go wrong in Python: Ctrl-C, exit with a lease held, a thousand waiters, fork, threads, leases
 # that nobody releases, a library that does not fit; pip installs it from its folder, and its README is true.
 # run: once
+# run: first
 set -u
 # shellcheck source=tests/bindings/lib.sh
 . "$(dirname "$0")/lib.sh"

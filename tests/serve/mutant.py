@@ -38,7 +38,7 @@ MUTANTS = {
         ('src/serve/connection.c',
          '    go_on = send_response(c, &x);\n',
          '    go_on = send_response(c, &x);\n'
-         '    if (x.response.status == HF_OK && x.granted.owner[0] != 0) {\n'
+         '    if (x.answer.status == HF_OK && x.granted.owner[0] != 0) {\n'
          '        (void)stpcpy(c->held_name, x.granted.name);\n'
          '        (void)stpcpy(c->held_owner, x.granted.owner);\n'
          '    }\n'),
