@@ -22,21 +22,15 @@ static bool pause_for_reader(int64_t ms)
     return true;
 }
 
-static enum hf_status read_once(const struct cli_watch *watch, struct hf_store **store,
+static enum hf_status read_once(const struct cli_watch *watch, struct hf_store **store, bool *there,
                                 struct hf_error *err)
 {
     enum hf_status status = HF_OK;
-    bool there = false;
 
+    *there = false;
     if (*store == NULL)
         status = hf_open_readonly(watch->context->store_url, store, err);
-    if (status == HF_OK)
-        status = watch->read(*store, watch->data, &there, err);
-    if (status == HF_OK && there)
-        return status;
-    hf_close(*store);
-    *store = NULL;
-    return status;
+    return status == HF_OK ? watch->read(*store, watch->data, there, err) : status;
 }
 
 /* No answer is not a no: what was told last stands until there is one. */
@@ -47,7 +41,8 @@ int cli_watch(const struct cli_watch *watch)
 
     do {
         struct hf_error err;
-        enum hf_status status = read_once(watch, &store, &err);
+        bool there;
+        enum hf_status status = read_once(watch, &store, &there, &err);
 
         if (status != HF_OK && !hf__wait_may_pass(status))
             return cli_fail(&err);
@@ -57,6 +52,10 @@ int cli_watch(const struct cli_watch *watch)
         if (status == HF_OK) {
             watch->tell(watch->data);
             (void)fflush(stdout);
+        }
+        if (status != HF_OK || !there) { /* what was read may have been of the store */
+            hf_close(store);
+            store = NULL;
         }
     } while (!ferror(stdout) && pause_for_reader(watch->every_ms));
     hf_close(store);
