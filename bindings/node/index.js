@@ -10,7 +10,7 @@ const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbo
 class HoldfastError extends Error {}
 const errors = Object.fromEntries(['Busy', 'Lost', 'Stale', 'Cancelled', 'Unknown', 'Unreachable', 'Quarantine', 'Denied',
     'Invalid', 'Unsupported', 'Corrupt', 'NoMemory'].map((name) => [name, { [name]: class extends HoldfastError { get name() { return name; } } }[name]]));
-const { Invalid, Lost, Cancelled, Quarantine } = errors;
+const { Busy, Lost, Stale, Cancelled, Unknown, Unreachable, Quarantine, Denied, Invalid, Unsupported, Corrupt, NoMemory } = errors;
 
 let native;
 try {
@@ -20,8 +20,7 @@ try {
 }
 const [needs, has] = [require('./package.json'), native].map(({ version }) => version.split('.').map(Number));
 if (has[0] !== needs[0] || has[1] < needs[1])
-    throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later one of the same major ` +
-        `version, and libholdfast.so.0 is ${native.version}`);
+    throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later ${needs[0]}.x, and libholdfast.so.0 is ${native.version}`);
 
 // A reply is rows of four numbers, a text and bytes; the last one tells how the call ended. No row at all: NoMemory.
 function rowsOf(reply) {
@@ -52,9 +51,9 @@ process.once('exit', () => begin(EXIT, 0));
 async function call(op, handle, { signal, ...options } = {}, pending = new Map(), id = ++last) {
     if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
     const cancel = () => begin(CANCEL, id);
+    signal?.addEventListener('abort', cancel); // what is no signal is refused before anything is held
     const reply = begin(op, id, handle, options);
     pending.set(id, reply);
-    signal?.addEventListener('abort', cancel);
     if (id % 20 === 0) await new Promise(setImmediate); // a loop of quick locks lets the event loop go round
     const rows = rowsOf(await reply);
     signal?.removeEventListener('abort', cancel);
@@ -164,6 +163,7 @@ class Lease extends Handle {
 class Turn extends Lease {
     async [asyncDispose]() { throw new Invalid(`${this[own].what}: it is given back when the work is over`); }
     async [end](ending) {
+        forgotten.unregister(this); // also if the output is no text: once() closes what was opened
         Object.assign(this[own], { op: END, options: { words: Buffer.concat([Buffer.alloc(1), Buffer.from(this.output)]), numbers: [ending] } });
         return (await super[asyncDispose]())[0][0];
     }
@@ -233,19 +233,18 @@ class Store extends Handle {
         ttl, wait = 0, label = '', signal } = {}, work) {
         const words = wordsOf({ 'a key': key, at, tz, 'a label': label });
         const numbers = [ms(per, 'per'), slack < 0 ? -1 : ms(slack, 'slack'), ms(startBy, 'startBy'), ms(keep, 'keep'), ms(retryAfter, 'retryAfter'),
-            ms(retries, 'retries'), holdCrashed ? 1 : 0, ttlMs(ttl), waitMs(wait)];
+            Math.min(ms(retries, 'retries'), 2 ** 32 - 1), holdCrashed ? 1 : 0, ttlMs(ttl), waitMs(wait)];
         const id = ++last; // by which the wait of each turn is ended, too
         const target = Number((await this[ask](ONCE, { words, numbers, signal }, id))[0][0]);
         let rows, value, ran = false;
         try {
-            while ((rows = await call(BEGIN, target, { signal: ran ? undefined : signal }, this[own].pending, id))[0][0] === 1n) {
+            while ((ran || this[live]) && (rows = await call(BEGIN, target, { signal: ran ? undefined : signal }, this[own].pending, id))[0][0] === 1n) {
                 const turn = Object.assign(new Turn(this, key, rows[0][1], rows[0][2], CLOSE, target), { slot: rows[0][4], output: '' });
                 try {
                     value = await work(turn);
                     ran = true;
                 } catch (error) {
-                    const outcome = turn[end](signal?.aborted ? CUT_OFF : FAILURE);
-                    if (await outcome.catch(() => undefined) !== 0n) throw error; // no other attempt
+                    if (await turn[end](signal?.aborted ? CUT_OFF : FAILURE).catch(() => undefined) !== 0n) throw error; // no other attempt
                 }
                 if (ran) await turn[end](SUCCESS);
             }
@@ -263,4 +262,6 @@ async function open(url = '', { wait = 0, signal } = {}) {
     return new Store(row[0], row[4]);
 }
 
-module.exports = { open, version: native.version, REASONS, HoldfastError, ...errors };
+// One by one, as import { Busy } needs them.
+module.exports = { open, REASONS, HoldfastError, Busy, Lost, Stale, Cancelled, Unknown, Unreachable, Quarantine, Denied, Invalid, Unsupported,
+    Corrupt, NoMemory, version: native.version };
