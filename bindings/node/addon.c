@@ -37,9 +37,9 @@ struct job {
     struct hf_store *store;
     struct hf_once *once;
     int cancel_fd;
-    struct hf_call *call; /* LOCK, RELEASE: it was begun */
-    pthread_t thread;
-    napi_deferred promise; /* NULL: there is no thread */
+    struct hf_call *call;  /* LOCK, RELEASE: it was begun */
+    pthread_t thread;      /* 0: there is none */
+    napi_deferred promise; /* a worker that is being terminated gets none */
     atomic_bool done;      /* by the thread */
     enum hf_loss loss;
     struct hf_error err;
@@ -266,9 +266,9 @@ static enum hf_status cancel(struct job *job)
 /* Its thread is gone. */
 static void finish(struct job *job)
 {
-    if (job->promise != NULL)
+    if (job->thread != 0)
         (void)pthread_join(job->thread, NULL);
-    job->promise = NULL;
+    job->thread = 0;
 }
 
 /* Waits are over, threads gone, and what is held is released. Nothing is begun any more. */
@@ -367,7 +367,7 @@ static napi_value reply_of(napi_env env, struct job *job)
 /* The reply if it is there at once, or a promise. */
 static napi_value start(napi_env env, napi_callback_info info)
 {
-    napi_value args[2], promise;
+    napi_value args[2], promise = NULL;
     size_t count = 2;
     struct addon *addon;
     struct job *job;
@@ -415,7 +415,7 @@ static void hear(uv_poll_t *poll, int status, int events)
 
             finish(job);
             napi_resolve_deferred(addon->env, promise, reply_of(addon->env, job));
-        } else if (job->promise != NULL) {
+        } else if (job->thread != 0) {
             uv_ref((uv_handle_t *)poll);
         }
     }

@@ -51,6 +51,9 @@ Lost Cancelled true' "$kind: once: the error of the work comes first, it hears o
     "$hf" --store "$store" run -n 'left once' -- true
     ok $? "$kind: once: who exits in the middle leaves the lock free"
     is "$(NODE_NO_WARNINGS=1 trap_ onceTerminated "$store")" 'none' "$kind: once: workers that are terminated leave nothing behind"
+    is "$(trap_ terminated "$store")" 'alive' "$kind: workers that are terminated as a wait begins"
+    is "$(NODE_NO_WARNINGS=1 trap_ refused "$store" | xargs)" 'TypeError free TypeError free TypeError free TypeError alive' \
+        "$kind: what is no signal, or no output, leaves nothing held or open"
     is "$(NODE_NO_WARNINGS=1 LD_PRELOAD=$dir/threads.so trap_ threadless "$store")" 'done threadless NoMemory' \
         "$kind: where no thread can be had, what is open is closed all the same"
     like "$(trap_ busy "$store")" '*fine symbol*' "$kind: a release waits for renewals under way"
@@ -58,6 +61,9 @@ done
 is "$(trap_ frozen "${store_url[redis]}")" 'brief' 'a server that is frozen does not hold up the event loop'
 is "$(trap_ crowd "${store_url[file]}")" 'counted 200' 'workers take turns'
 is "$(ulimit -n 300 && trap_ crowded "${store_url[file]}")" 'Cancelled NoMemory' 'where there are no descriptors left, a wait says so'
+
+is "$(node --input-type=module -e "import { open, Busy } from '$made/node/index.js'; console.log(typeof open, Busy.name)")" 'function Busy' \
+    'import finds each name'
 
 mkdir "$dir/other"
 for version in 0.0.9 1.0.0; do

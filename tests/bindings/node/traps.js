@@ -287,6 +287,37 @@ const traps = {
             await sleep(60000);
         });
     },
+    // Workers are terminated in the moment in which a wait begins: its thread ends before what it works on.
+    async terminated() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('waited for in workers');
+        for (let i = 0; i < 30; i++) {
+            const worker = new Worker(__filename, { workerData: { name: 'waitsInWorker', url } });
+            await new Promise((resolve) => worker.once('message', resolve));
+            await worker.terminate();
+        }
+        await lease.release();
+        await store.close();
+        console.log('alive');
+    },
+    async waitsInWorker() {
+        const store = await holdfast.open(url);
+        parentPort.postMessage('begins');
+        for (let i = 0; i < 50; i++) store.lock('waited for in workers', { wait: Infinity }).catch(() => {});
+    },
+    // What is no signal and no output is refused, holds nothing, and is closed once.
+    async refused() {
+        const store = await holdfast.open(url);
+        for (const signal of [5, {}, 'abort']) {
+            const refused = await store.lock('refused', { signal }).catch((error) => error.name);
+            console.log(refused, await store.lock('refused').then((lease) => lease.release().then(() => 'free'), (error) => error.name));
+        }
+        console.log(await store.once('refused', {}, (turn) => { turn.output = 5; }).catch((error) => error.name));
+        for (let i = 0; i < 20; i++) { global.gc(); await sleep(10); }
+        await (await store.lock('refused')).release();
+        console.log('alive');
+        await store.close();
+    },
     // Once no thread can be had, what is open is closed all the same.
     async threadless() {
         const [store, other] = [await holdfast.open(url), await holdfast.open(url)];
