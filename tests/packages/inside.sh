@@ -263,7 +263,9 @@ leaders() {
     ok $? 'and its status tells that it leads'
     printf 'COMMAND=exec sleep 1000\nLOCK=web\n' >/etc/holdfast/leaders/second
     quietly systemctl start holdfast-leader@second
-    is "$?:$(show StatusText holdfast-leader@second)" '0:standby for "web"' 'another one is ready, and stands by'
+    before=$?
+    within 20 has_status holdfast-leader@second 'standby for "web"'
+    is "$before:$(show StatusText holdfast-leader@second)" '0:standby for "web"' 'another one is ready, and stands by'
     before=$(show MainPID $unit)
     # shellcheck disable=SC2046
     quietly dpkg -i $(debs /debs/next holdfast)
