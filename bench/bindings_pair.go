@@ -38,5 +38,5 @@ func main() {
 		}
 	}
 	fmt.Printf("go_pair_us %.2f\n", least.Seconds()*1e6/pairs)
-	must(store.Close())
+	store.Close()
 }
