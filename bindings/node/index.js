@@ -153,8 +153,8 @@ class Lease extends Handle {
     [ask](op, options) { return super[ask](op, options).finally(() => this.#hear()); }
     async renew(ttl) { await this[ask](RENEW, { numbers: [ttlMs(ttl)] }); }
     async put(key, value, { keep = 0 } = {}) {
-        const words = Buffer.concat([Buffer.from(`${plain(key, 'a key')}\0`), Buffer.from(value)]);
-        await this[ask](PUT, { words, numbers: [ms(keep, 'keep')] });
+        const data = ArrayBuffer.isView(value) ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : Buffer.from(value);
+        await this[ask](PUT, { words: Buffer.concat([Buffer.from(`${plain(key, 'a key')}\0`), data]), numbers: [ms(keep, 'keep')] });
     }
     release() { return this[asyncDispose](); }
 }

@@ -52,6 +52,7 @@ Lost Cancelled true' "$kind: once: the error of the work comes first, it hears o
     ok $? "$kind: once: who exits in the middle leaves the lock free"
     is "$(NODE_NO_WARNINGS=1 trap_ onceTerminated "$store")" 'none' "$kind: once: workers that are terminated leave nothing behind"
     is "$(trap_ terminated "$store")" 'alive' "$kind: workers that are terminated as a wait begins"
+    is "$(NODE_NO_WARNINGS=1 trap_ views "$store" | xargs)" '1,2,255 1,2,255 1,2,255,0 9,1,2,255,9' "$kind: a record has the bytes of any view"
     is "$(NODE_NO_WARNINGS=1 trap_ refused "$store" | xargs)" 'TypeError free TypeError free TypeError free TypeError alive' \
         "$kind: what is no signal, or no output, leaves nothing held or open"
     is "$(NODE_NO_WARNINGS=1 LD_PRELOAD=$dir/threads.so trap_ threadless "$store")" 'done threadless NoMemory' \

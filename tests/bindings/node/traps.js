@@ -318,6 +318,18 @@ const traps = {
         console.log('alive');
         await store.close();
     },
+    // A record is the bytes of whatever shows bytes.
+    async views() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('views');
+        const { buffer } = Uint8Array.of(9, 1, 2, 255, 9);
+        for (const value of [new DataView(buffer, 1, 3), new Uint8Array(buffer, 1, 3), Uint16Array.of(513, 255), buffer]) {
+            await lease.put('k', value);
+            console.log([...(await store.get('views', 'k')).value].join());
+        }
+        await lease.release();
+        await store.close();
+    },
     // Once no thread can be had, what is open is closed all the same.
     async threadless() {
         const [store, other] = [await holdfast.open(url), await holdfast.open(url)];
